@@ -27,8 +27,8 @@ func Except(list ...string) Values {
 	return v
 }
 
-// List returns the strings of the set, sorted. If except is true, the set has all other strings
-// instead. The result must not be modified.
+// List returns the strings of the set, sorted. If except is true, the set contains all strings except
+// these. The result must not be modified.
 func (v Values) List() (list []string, except bool) { return v.list, v.except }
 
 // Empty reports whether the set has no strings.

@@ -19,8 +19,8 @@ type resource struct {
 	namespaced bool
 }
 
-// requestNamespace returns the namespace for a request. It returns "" for a cluster-scoped kind, and if
-// namespace is "", which means all namespaces.
+// requestNamespace returns the namespace for a request. For a namespaced kind this is namespace, where ""
+// means all namespaces. For a cluster-scoped kind it is "".
 func (r resource) requestNamespace(namespace string) string {
 	if r.namespaced {
 		return namespace

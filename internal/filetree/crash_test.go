@@ -106,9 +106,9 @@ func TestKilledWrite(t *testing.T) {
 	}
 }
 
-// TestInterrupted replaces a random tree by another and stops Write after every possible number of operations.
-// One path is a file in one tree and a directory in the other. The next Write, of the same tree or a third one,
-// must complete its tree and keep the user's files.
+// TestInterrupted replaces a random tree by another and stops Write after every possible number of
+// operations. One path is a file in one tree and a directory in the other. The next Write, which writes the
+// same tree or a third tree, must complete its tree and keep the user's files.
 func TestInterrupted(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()

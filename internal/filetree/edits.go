@@ -80,9 +80,9 @@ func (e *Edits) MergesCleanly(o *Edits) bool {
 // sameFile reports whether two edits of a file are equal. nil means that the file is removed.
 func sameFile(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// Apply applies the edits to have. The resulting tree has neither index files nor files of the user. base
-// is the tree that the edits start from. If an edited file differs between have and base, Apply returns an
-// error.
+// Apply applies the edits to the tree have. The resulting tree has neither index files nor files of the
+// user. base is the tree that the edits start from. If an edited file differs between have and base, Apply
+// returns an error.
 func (e *Edits) Apply(base, have *Tree) (*Tree, error) {
 	own, err := have.indexEntries()
 	if err != nil {

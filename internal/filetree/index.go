@@ -15,8 +15,8 @@ import (
 
 // Index is the base name of index files. Index files list the files that quayside has written. In a written
 // tree, the root and each directory with such files has an index. The index lists the files directly in its
-// directory. A line is "name sha256", or a comment that begins with #. With the digest, quayside distinguishes
-// a file that the user edited from an uncommitted file of an earlier Write.
+// directory. A line is "name sha256", or a comment that begins with #. By the digest, quayside can tell a
+// file that the user edited from a file that an earlier Write changed but nobody committed.
 const Index = ".quayside-files"
 
 const (
@@ -69,8 +69,8 @@ func (t *Tree) indexEntries() (index, error) {
 	return readIndexes(maps.Keys(t.files), func(name string) ([]byte, error) { return t.files[name], nil })
 }
 
-// readIndexes returns the entries of the index files among names. A subdirectory whose index is a
-// root index is another tree, and belongs to the user.
+// readIndexes returns the entries of the index files among names. If the index of a subdirectory is the
+// index of a root, the subdirectory is another tree, which belongs to the user.
 func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error)) (index, error) {
 	var dirs, others []string
 	for name := range names {
@@ -194,10 +194,10 @@ type FileChange struct {
 	Kind Kind   `json:"change"`
 }
 
-// Diff returns the changes that Write would make to get from have to want, sorted by path. It ignores files of
-// the user: files in have that are neither in an index nor in want. It lists an index file only if no other
-// file of its directory changes. If have was not written by Write and thus has no index, Diff compares all
-// files.
+// Diff returns the changes by which Write would turn the tree have into the tree want, sorted by path. It
+// ignores files of the user: files in have that are neither in an index nor in want. It lists an index file
+// only if no other file of its directory changes. If have was not written by Write and thus has no index,
+// Diff compares all files.
 func Diff(have, want *Tree) []FileChange {
 	own, err := have.indexEntries()
 	written := err != nil || len(own) > 0
@@ -232,8 +232,8 @@ func Diff(have, want *Tree) []FileChange {
 	return out
 }
 
-// UserFiles returns the sorted paths of the files in have that belong to the user. They are neither in want nor
-// in an index of have. If have has no valid index, UserFiles returns nil.
+// UserFiles returns the sorted paths of the files in the tree have that belong to the user. These files are
+// neither in want nor in an index of have. If have has no valid index, UserFiles returns nil.
 func UserFiles(have, want *Tree) []string {
 	own, err := have.indexEntries()
 	if len(own) == 0 || err != nil {

@@ -29,8 +29,8 @@ func drawTree(t *rapid.T) *Tree {
 }
 
 // merge simulates a Git merge of two branches with a common base. It merges an index line by line. If both
-// sides changed the same line of an index, or the same other file, the result has both versions in conflict
-// markers.
+// sides changed the same line of an index, or the same file that is not an index, the result has both
+// versions in conflict markers.
 func merge(base, ours, theirs map[string]string) map[string]string {
 	three := func(base, ours, theirs string) (string, bool) {
 		switch {

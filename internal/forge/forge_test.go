@@ -83,8 +83,8 @@ func TestPropose(t *testing.T) {
 	})
 }
 
-// TestDeclined checks that Declined finds a pull request that was closed without merging, by its branches and
-// proposal. It must also find it on the third page, and after the branch was deleted.
+// TestDeclined checks that Declined finds a pull request that was closed without merging, by its branches
+// and proposal. Declined must also find a pull request on the third page, or whose branch was deleted.
 func TestDeclined(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		p := forge.Pull{Head: "upgrade/a", Title: "Update a", Body: "text\n", Proposal: "sha256:1"}

@@ -19,10 +19,10 @@ type Merge struct {
 }
 
 // Merges returns the merges that the work tree may result from. If there is an uncommitted merge, Merges
-// returns only this merge. Otherwise, it returns the completed merge that led to HEAD, if this merge has a
-// base, and then a Merge whose only side is HEAD, without a base. The sides of a completed merge are the
-// parents of a merge commit at HEAD. After a rebase, the sides are the branch before its last rebase and the
-// branch that it was rebased onto. Before the first commit, Merges returns nil.
+// returns only this merge. Otherwise, it returns first the completed merge that led to HEAD, if this merge
+// has a base. The last element is then a Merge without a base, whose only side is HEAD. The sides of a
+// completed merge are the parents of a merge commit at HEAD. After a rebase, the sides are the branch as it
+// was before the rebase, and the target of the rebase. Before the first commit, Merges returns nil.
 func (r *Repo) Merges() ([]Merge, error) {
 	head, err := r.findRevision("HEAD", "HEAD")
 	if head == nil || err != nil {

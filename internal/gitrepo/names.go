@@ -34,7 +34,7 @@ func (r *Repo) fullNames(name string) ([]string, error) {
 	return found, nil
 }
 
-// possibleRefs returns the references that Git tries for a name, in the same order.
+// possibleRefs returns the references that Git tries for a name, in the order in which Git tries them.
 func possibleRefs(name string) []plumbing.ReferenceName {
 	var out []plumbing.ReferenceName
 	if regexp.MustCompile(`^([A-Z_]+_)?HEAD$`).MatchString(name) {

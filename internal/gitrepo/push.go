@@ -87,9 +87,9 @@ func (r *Repo) RemoteBranches(ctx context.Context, remote, below, token string) 
 	return out, nil
 }
 
-// CloneBranch clones a branch of a remote to a temporary directory, which done removes. The clone has the
-// history of the branch, but no files in the work tree. If branch is empty, it clones the default branch.
-// remote and token have the same meaning as in [Repo.Push].
+// CloneBranch clones a branch of a remote to a temporary directory. The function done removes the
+// directory. The clone has the history of the branch, but no files in the work tree. If branch is empty, it
+// clones the default branch. remote and token have the same meaning as in [Repo.Push].
 func (r *Repo) CloneBranch(ctx context.Context, remote, branch, token string) (clone *Repo, done func() error, err error) {
 	dir, err := os.MkdirTemp("", "quayside-clone-")
 	if err != nil {

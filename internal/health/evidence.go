@@ -10,13 +10,13 @@ import (
 	"github.com/quayside/quayside/internal/health/gate"
 )
 
-// Evidence returns the summary as an observation of its cluster, without an operator.
+// Evidence returns an observation of the cluster of the summary, without data of an operator.
 func (s *Summary) Evidence() gate.Observation {
 	return gate.Observation{Environment: s.Environment, Cluster: s.Cluster, ClusterUID: s.ClusterUID, At: s.At, Unsigned: s.Unsigned}
 }
 
-// Judge sets s.Problem to the reason why rule rejects the summary, or to "" if rule accepts it. The summary
-// must be an observation of one of the given clusters of the environment.
+// Judge sets s.Problem to the reason why rule rejects the summary, or to "" if rule accepts it. A summary
+// of another environment, or of a cluster that is not in clusters, is rejected.
 func (s *Summary) Judge(rule gate.Criteria, environment string, clusters []string, now time.Time) {
 	e := s.Evidence()
 	cause, note := rule.Problem(environment, clusters, e, now)

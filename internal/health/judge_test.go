@@ -90,7 +90,7 @@ status: {phase: Running, containerStatuses: [{name: operator, imageID: %q}, {nam
 	return out
 }
 
-// observe returns the observations of objects as a reader of the cluster would.
+// observe returns objects as observations of the references in spec, as if they were read from a cluster.
 func observe(spec v1alpha1.InstallationSpec, objects map[string]map[string]any) []v1alpha1.Observed {
 	var out []v1alpha1.Observed
 	for _, ref := range spec.Objects {

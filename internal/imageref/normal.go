@@ -89,8 +89,8 @@ func hostOrText(s string) string {
 	return s
 }
 
-// normalHost returns a registry in lower case, with its usual name and without the default port. It returns an
-// error for further spellings of the same host, such as a final dot, a port with leading zeros, or an IP
+// normalHost returns a registry in lower case, with its usual name and without the default port. It returns
+// an error for other spellings of the same host, such as a final dot, a port with leading zeros, or an IP
 // address that is not in its shortest form.
 func normalHost(s string) (string, error) {
 	host := strings.ToLower(s)

@@ -40,8 +40,8 @@ func levels() [][]string {
 	}
 }
 
-// exceptions returns, for an area, the other areas that it may import although they are not of a lower level.
-// TestImports allows at most five.
+// exceptions maps an area to the areas that it may import although their level is not lower. TestImports
+// allows at most five.
 func exceptions() map[string][]string {
 	return nil
 }

@@ -127,8 +127,8 @@ func TestUnusedStay(t *testing.T) {
 	}
 }
 
-// TestFull computes a result that is larger than the file may be. It must neither be remembered nor cause a
-// write.
+// TestFull computes a result that does not fit into a file. Remember must not store it, and Save must write
+// nothing.
 func TestFull(t *testing.T) {
 	f := &file{}
 	for range 2 {

@@ -79,10 +79,10 @@ type Layer struct {
 	diff  string // digest of the uncompressed layer; verified if the digest of the stored layer is unknown
 }
 
-// Open returns the uncompressed tar stream of the layer. It detects gzip, zstd and uncompressed
-// layers by their first bytes. Do not trust the content before the reader returns io.EOF: only then, it is
-// verified. A [*store.CorruptError] means that a damaged copy was removed from the store. Opening the layer
-// again fetches a new copy.
+// Open returns the uncompressed tar stream of the layer. It detects gzip, zstd and uncompressed layers by
+// their first bytes. Do not trust the content before the reader returns io.EOF, because the content is
+// verified at its end. A [*store.CorruptError] means that a damaged copy was removed from the store.
+// Opening the layer again fetches a new copy.
 func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	raw, err := l.open(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ const (
 	chartProvenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov" // a signature file beside the layer with a chart
 )
 
-// loadImage sets the fields of im from data, the manifest or index with this digest.
+// loadImage decodes data, the manifest or index with this digest, and sets the fields of im.
 func (c *Client) loadImage(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
 	im.digest = digest
 	var err error
@@ -236,7 +236,7 @@ func isAttestation(d *v1.Descriptor) bool {
 	return d.Annotations["vnd.docker.reference.type"] != "" || platformOf(d) == "unknown/unknown"
 }
 
-// loadManifest sets the fields of im from data, the manifest with this digest.
+// loadManifest decodes data, the manifest with this digest, and sets the fields of im.
 func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
 	m, err := c.Limits.parseManifest(digest, data)
 	if err != nil {

@@ -86,8 +86,8 @@ func isAnySignature(artifactType string) bool {
 	return mayBeBundle(artifactType) || artifactType == notarySignatureType
 }
 
-// nextPage returns the query for the next page from a response header, or "" after the last page.
-// The link in the header must be to the same list.
+// nextPage returns the query for the next page from a response header, or "" after the last page. It
+// returns an error if the header links to another list.
 func nextPage(header http.Header, list, digest string) (string, error) {
 	for _, link := range header.Values("Link") {
 		target, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(link), "<"), ">")

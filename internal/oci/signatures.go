@@ -36,11 +36,10 @@ type Signature struct {
 	Archive     string            // digest of the archive of the chart that Provenance is about
 }
 
-// Signatures returns the signatures of an image, given by digest ("quay.io/org/x@sha256:…"). It
-// looks in the registry and its mirrors: under the tag sha256-<digest>.sig, and for sigstore
-// bundles that refer to the image. The signatures are in the order of the registry, and are stored.
-// Bundles that are too large for a signature are ignored. For an image without signatures, the
-// result is empty.
+// Signatures returns the signatures of an image, given by digest ("quay.io/org/x@sha256:…"). It looks in
+// the registry and its mirrors: under the tag sha256-<digest>.sig, and for sigstore bundles that refer to
+// the image. The result has the order of the registry, and is kept in the store. Bundles that are too large
+// for a signature are ignored. For an image without signatures, the result is empty.
 func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error) {
 	up, src, err := c.parseSigned(ref)
 	if err != nil {

@@ -42,11 +42,10 @@ type VendorOptions struct {
 // Changed reports whether a file was, or must be, added or removed.
 func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 
-// Vendor updates the OCI layout in dir so that it contains exactly these images. For a
-// multi-platform image, it contains the index and the image that [Client.Open] chooses. Blobs that
-// the layout has are not fetched. Blobs are written before the index, and unneeded ones are removed
-// last. The same images give the same bytes. With VendorOptions.Mirror, several goroutines may add
-// to the same layout concurrently.
+// Vendor updates the OCI layout in dir so that it contains exactly these images. Of a multi-platform image,
+// it stores the index and the image that [Client.Open] chooses. Blobs that the layout has are not fetched.
+// Blobs are written before the index, and unneeded ones are removed last. The same images give the same
+// bytes. With VendorOptions.Mirror, several goroutines may add to the same layout concurrently.
 func (c *Client) Vendor(ctx context.Context, dir filetree.Dir, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
 	v := &layoutUpdate{VendorOptions: opt, client: c, dir: dir, need: map[string]bool{}, report: &VendorReport{Added: []string{}, Removed: []string{}}}
 	release, err := v.begin()

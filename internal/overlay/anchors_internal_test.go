@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FuzzMayAlias checks that a text has no anchor if mayHaveAnchor returns false for it. A build does not
-// check the limits of such a text.
+// FuzzMayAlias checks that a text has no anchor if mayHaveAnchor returns false for it. This is important,
+// because a build does not check such a text against the limits.
 func FuzzMayAlias(f *testing.F) {
 	for _, text := range []string{
 		"a: &b c\n", "&a b: *a\n", "[&a b, *a]", "{\"a\":&b c, d: *b}", "- &a [x]\n- *a\n", "a:\n&b\n", "!!str &a b", "? &a b\n", "\ufeff&a b",

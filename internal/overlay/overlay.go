@@ -508,7 +508,7 @@ func (o *Overlay) buildObjects() ([][]byte, error) {
 	return built, nil
 }
 
-// BuildAtMost is like Build, but returns an error without a build if there are more than most objects.
+// BuildAtMost is like Build, but returns an error without a build if there are more objects than the limit most.
 func (o *Overlay) BuildAtMost(most int) ([][]byte, error) {
 	n, err := o.Count()
 	if err != nil {
@@ -543,8 +543,8 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// encode returns an object as the JSON that MarshalJSON returns, but faster: MarshalJSON encodes the object
-// as YAML and parses the result. Only this turns empty values in flow style into empty strings.
+// encode returns an object as JSON, like MarshalJSON. MarshalJSON is slow: it encodes the object as YAML and
+// parses the result. encode calls it only for objects with empty values, which it may turn into empty strings.
 func encode(o kyaml.RNode) ([]byte, error) {
 	if hasEmpty(o.YNode()) {
 		return o.MarshalJSON()

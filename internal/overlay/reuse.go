@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// ReuseFrom makes f reuse overlays of other whose input is the same in f. Two revisions usually
-// differ in few overlays, and comparing the input is faster than opening an overlay.
+// ReuseFrom lets f reuse each overlay that other has opened and whose input is the same in f. Two revisions
+// usually differ in few overlays, and comparing the input is faster than opening an overlay.
 func (f *Files) ReuseFrom(other *Files) { f.previous = other }
 
 // findReusable returns the overlay of a directory from f.previous if all of its input is the same

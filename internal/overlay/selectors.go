@@ -172,9 +172,9 @@ func matchesAnyImage(name string, images []string) bool {
 	return err == nil && slices.ContainsFunc(images, pattern.MatchString)
 }
 
-// HasTargets reports whether every selector and strategic merge patch selects one of the objects, by kind and
-// name, or one of the images. It checks the files for which include returns true. For a target with labels or
-// annotations it returns false, because only a build can determine which objects have them.
+// HasTargets reports whether every selector and every strategic merge patch selects at least one of the objects, by
+// kind and name, or one of the images. It checks the files for which include returns true. For a target with labels
+// or annotations it returns false, because only a build can determine which objects have them.
 func (o *Overlay) HasTargets(include func(file string) bool, objects []k8s.Key, images []string) bool {
 	images = append(o.newImageNames(), images...)
 	for k := range o.Kustomizations() {

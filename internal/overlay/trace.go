@@ -377,7 +377,7 @@ func (p patchText) matches(n, origin *yamlnode.Node) bool {
 	})
 }
 
-// recordOrigins sets the origins of the values of object n that the patch sets.
+// recordOrigins records the position in the patch as the origin of each value of object n that the patch sets.
 func (p patchText) recordOrigins(of valueOrigins, n *yamlnode.Node) {
 	for _, doc := range p.docs {
 		for _, part := range []string{"metadata", "spec"} {

@@ -89,7 +89,7 @@ func (c *canvas) writeText(x int, class, name, noteClass, note string) {
 func (c *canvas) endRow() { c.bottom += rowGap }
 
 // wrap splits text into lines of at most width. It does not split words. The first result continues a line
-// that has only first pixels left, and may be empty. The second result contains the other lines.
+// on which only the width first is left, and may be empty. The second result contains the other lines.
 func wrap(text string, first, width int) (string, []string) {
 	lines, room := []string{""}, first
 	for _, word := range strings.Fields(text) {

@@ -58,11 +58,11 @@ type FluxCluster struct {
 	KubeConfig string `json:"kubeConfig" doc:"Secret in spec.gitops.namespace with the kubeconfig of this cluster, for a Flux that runs in another cluster. Default: Flux runs in this cluster."`
 }
 
-// Annotate returns o with annotations that protect o from pruning and from variable substitution,
-// that keep an injected CA, and that assign o to a stage. The first stage contains Namespaces,
-// operators that issue certificates, and the stopped workloads of replaced operators. The
-// last stage contains operators that require others. An object that will move to a later stage is
-// protected, because Flux would otherwise delete the object when it leaves its stage.
+// Annotate returns o with annotations that protect o from pruning and from variable substitution, that keep
+// an injected CA, and that assign o to a stage. The first stage contains Namespaces, operators that issue
+// certificates, and the stopped workloads of replaced operators. The last stage contains operators that
+// require others. An object that will move to a later stage is protected, because Flux would otherwise
+// delete the object as soon as it leaves its present stage.
 func (flux) Annotate(o k8s.Object, at ApplyPosition) k8s.Object {
 	more := map[string]string{}
 	if keepsData(o) || at.MovesLater || at.Kept && isKeepable(o) {

@@ -143,7 +143,7 @@ func isCertificate(o k8s.Object) bool { return certificates.Issues(o.Group(), o.
 // keepsData reports whether deleting o would delete data of operators.
 func keepsData(o k8s.Object) bool { return k8s.IsCRD(o) || o.Is("", "Namespace") }
 
-// IsKept reports whether o remains when its operator is removed, if the operator's chart keeps o.
+// IsKept reports whether o remains when its operator is removed. It assumes that the operator's chart keeps o.
 func IsKept(o k8s.Object) bool { return keepsData(o) || isKeepable(o) }
 
 // isKeepable reports whether o may remain when its operator is removed: o has data and grants no permissions.

@@ -15,8 +15,8 @@ type Recreation struct {
 	Namespace string `json:"namespace" doc:"Namespace of the object. Default: any."`
 }
 
-// Recreates reports whether the annotations of o make a GitOps tool delete and create it again instead of
-// changing it: a hook of Argo CD, or a forced object of Flux.
+// Recreates reports whether the annotations of o make a GitOps tool delete o and create o again, instead of
+// changing o: a hook of Argo CD, or a forced object of Flux.
 func Recreates(o k8s.Object) bool {
 	annotations := k8s.Map(o, "metadata", "annotations")
 	return k8s.Text(annotations, argoHook) != "" || k8s.Text(annotations, fluxPrefix+"force") == "enabled"

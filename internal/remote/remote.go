@@ -130,8 +130,8 @@ func APIs() []API {
 	return out
 }
 
-// giteaPath is the path of Gitea's API. It distinguishes jobs of Gitea and Forgejo from those of GitHub,
-// because all their runners set the same variables.
+// giteaPath is the path of Gitea's API. It distinguishes jobs of Gitea and Forgejo from jobs of GitHub: the
+// runners of all three set the same variables.
 const giteaPath = "api/v1"
 
 func githubJob(getenv func(string) string) (server, api, project string) {

@@ -78,7 +78,7 @@ func linkForge(r remote.Remote) remote.Forge {
 	return ""
 }
 
-// FuzzParse checks that the page of a remote parses as the same remote.
+// FuzzParse checks that parsing the URL of a remote's page gives the same remote.
 func FuzzParse(f *testing.F) {
 	f.Add("git@github.com:a/b.git")
 	f.Add("ssh://git@[fe80::1%25eth0]:22/a//b/../c")

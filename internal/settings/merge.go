@@ -109,9 +109,8 @@ func rebaseScalars(n *yamlnode.Node, field string, rebase func(string) string) {
 // merger merges YAML trees. Merging is associative: in a chain of files, it does not matter which neighbors are
 // merged first.
 type merger struct {
-	// reset contains the nodes that replace inherited values instead of being merged. In the chain between the
-	// file of the node and the file of the inherited value, another file sets the field to null or to a value
-	// of another kind.
+	// reset contains the nodes that replace the inherited value instead of being merged with it, because a
+	// file in the chain between the two files sets the field to null or to a value of another kind.
 	reset map[*yamlnode.Node]bool
 }
 

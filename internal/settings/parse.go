@@ -130,7 +130,7 @@ func (w *Workspace) setDerivedFields() {
 	g.Defaults()
 }
 
-// addMissing returns list, extended by the elements of more that are not in list.
+// addMissing appends to list the elements of more that list does not contain.
 func addMissing(list, more []string) []string {
 	return append(list, slices.DeleteFunc(more, func(s string) bool { return slices.Contains(list, s) })...)
 }

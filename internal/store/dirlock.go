@@ -19,9 +19,9 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 }
 
 // LockFile locks an open directory or file against other processes and other callers in this process, until
-// unlock is called or the process ends. If another caller still holds the lock after wait, LockFile returns an
-// error. It creates no file. On file systems without locks, it locks nothing. unlock closes f. If LockFile
-// fails, LockFile closes f.
+// unlock is called or the process ends. If another caller still holds the lock after the time wait,
+// LockFile returns an error. It creates no file. On file systems without locks, it locks nothing. unlock
+// closes f. If LockFile fails, LockFile closes f.
 func LockFile(f *os.File, wait time.Duration) (unlock func(), err error) {
 	unlock = func() { unlockAndClose(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {

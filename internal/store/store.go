@@ -1,9 +1,9 @@
 // Package store caches fetched content by its digest.
 //
-// A blob is stored as blobs/sha256/<hex> in the directory of the store. The store verifies it when it is
-// written, and again at every read. The store removes a blob that no longer matches its digest, and reports a
-// [*CorruptError]. The caller can then fetch the blob again. Several processes may use one store concurrently.
-// The store never follows a symbolic link, never contains credentials and never opens a network connection.
+// A blob is stored as blobs/sha256/<hex> in the directory of the store. The store verifies a blob whenever the
+// blob is written or read. It removes a blob that no longer matches its digest, and reports a [*CorruptError].
+// The caller can then fetch the blob again. Several processes may use one store concurrently. The store never
+// follows a symbolic link, never contains credentials and never opens a network connection.
 //
 // Start from [Open], [Store.Put] and [Store.Get].
 package store

@@ -210,8 +210,8 @@ func TestConcurrentPuts(t *testing.T) {
 	}
 }
 
-// TestOpenWhileReplaced opens a file while another process replaces it again and again. The
-// content is always one of the two versions.
+// TestOpenWhileReplaced opens a file many times, while another goroutine replaces it. Every call must
+// succeed.
 func TestOpenWhileReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path, next := filepath.Join(dir, "file"), filepath.Join(dir, "next")

@@ -126,8 +126,8 @@ type transfers struct {
 	last string
 }
 
-// Pull shows the progress of fetching an image. total is the size in bytes of the blob with this digest, of
-// which done bytes have arrived. Pull does not print the same line twice in succession.
+// Pull shows the progress of fetching an image. The blob with this digest has total bytes, and done bytes
+// of it have arrived. Pull does not print the same line twice in succession.
 func (t *Logger) Pull(image, digest string, done, total int64) {
 	p := &t.pulls
 	p.mu.Lock()

@@ -105,7 +105,7 @@ func (t *Table) writeParagraphs(term *Terminal) {
 	}
 }
 
-// alignCells pads each cell except the last to the width of its column. It truncates the line at
+// alignCells pads each cell except the last to the width of its column. It truncates the line to the width
 // limit.
 func alignCells(cells []string, widths []int, limit int) string {
 	var b strings.Builder

@@ -41,7 +41,7 @@ type Decision struct {
 	By   *Window   // window that denies the change, or that would have to be open; nil if May is true
 }
 
-// horizon limits the search for the next time at which a change is allowed, as in libraries for cron.
+// horizon is the time in advance for which Decide searches for an allowed time, as in libraries for cron.
 const horizon = 5 * 365 * 24 * time.Hour
 
 // Decide decides whether all subjects may be changed together at a time. If allow windows select a subject, the

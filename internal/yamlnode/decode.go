@@ -209,9 +209,9 @@ func fieldPrefix(path string) string {
 	return " in " + path
 }
 
-// Fields returns the fields of a struct that have a JSON name, in order, with this name in Name.
-// Fields of an embedded struct, and of a field tagged `json:",inline"`, are included. The caller
-// must not modify the result.
+// Fields returns the fields of a struct that have a JSON name, in order. Name is set to the JSON name.
+// Fields of an embedded struct, and of a field tagged `json:",inline"`, are included. The caller must not
+// modify the result.
 func Fields(t reflect.Type) []reflect.StructField { return shapeOf(t).fields }
 
 // ShortForm returns the field tagged `yamlnode:"text"`. [Decode] sets this field if the YAML has a string

@@ -122,7 +122,7 @@ func (r *Reader) Read(file string, line int, text []byte, lim Limits, filter *Fi
 	return out, nil
 }
 
-// shiftError returns err with file as the file of its positions, and with lines added to their line numbers.
+// shiftError returns err with changed positions: their file is file, and lines is added to their line numbers.
 func shiftError(err error, file string, lines int) error {
 	var list diag.List
 	var one *diag.Error
@@ -167,8 +167,8 @@ type frame struct {
 	unsorted bool // its keys are not sorted
 }
 
-// span is a member of a mapping: its ranges in out and in places, and the range of its name in
-// keys.
+// span is a member of a mapping: its ranges in the slices out and places, and the range of its name in the
+// slice keys.
 type span struct{ from, to, placed, placedTo, key, keyTo int }
 
 func (w *writer) reset(root *Filter) {

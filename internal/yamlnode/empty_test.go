@@ -39,8 +39,7 @@ func TestManyDocuments(t *testing.T) {
 	}
 }
 
-// TestCondense checks that the parser finds the same values at the same lines with and without
-// condense.
+// TestCondense checks that condense does not change the values that the parser finds, or their lines.
 func TestCondense(t *testing.T) {
 	parsed := func(data []byte) (values []any, lines []int, fault string) {
 		dec := yaml.NewDecoder(bytes.NewReader(data))

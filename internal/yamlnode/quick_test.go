@@ -119,7 +119,7 @@ func TestQuickEqualsFullParser(t *testing.T) {
 	}
 }
 
-// TestQuickTypesScalars checks every word alone, as a value and as a key.
+// TestQuickTypesScalars checks each element of words as a value and as a key.
 func TestQuickTypesScalars(t *testing.T) {
 	taken := 0
 	for _, word := range words() {

@@ -17,7 +17,7 @@ type history struct {
 	healthy []bool
 }
 
-// good reports whether a cluster had this bundle and was healthy in each hour of a range, including from and to.
+// good reports whether a cluster had this bundle and was healthy in every hour from the first to the last.
 func (h history) good(bundle string, from, to int) bool {
 	for i := max(from, 0); i <= to; i++ {
 		if h.bundle[i] != bundle || !h.healthy[i] {

@@ -1,8 +1,8 @@
-// Package gate decides whether an operator may be promoted from one environment to the next,
-// according to observations of its health.
+// Package gate decides whether an operator may be promoted from one environment to the next, according to
+// observations of its health.
 //
-// The package is a pure function of its arguments: pins, observations, the rule and the time. It
-// does not access files, locks or clusters, and does not promote anything.
+// Decisions depend only on the arguments: pins, observations, the rule and the time. The package does not
+// access files, locks or clusters, and does not promote anything.
 //
 // Start from [Criteria].
 package gate

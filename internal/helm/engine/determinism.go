@@ -116,8 +116,8 @@ func likelyValues(cert bool) []*regexp.Regexp {
 	return out
 }
 
-// likelyValue returns the path of a value that probably makes a field deterministic, or "". The path must
-// occur in the template of the object, or in a template of the same chart that generates values.
+// likelyValue returns the path of a chart value that probably makes a field deterministic if the user sets it, or
+// "". The path must occur in the template of the object, or in a template of the same chart that generates values.
 func (j *job) likelyValue(m manifest, field string) string {
 	mentioned := map[string]bool{}
 	for name, text := range j.sources {

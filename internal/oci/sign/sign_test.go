@@ -367,7 +367,7 @@ func TestKeylessFaults(t *testing.T) {
 	}
 }
 
-// TestAttacks alters the signatures of a key's owner, or attaches them to another image. They
+// TestAttacks alters the signatures of a key's owner, or attaches them to another image. Such signatures
 // must not verify.
 func TestAttacks(t *testing.T) {
 	owner, err := sign.NewKey(keys()["cosign"], "secret")

@@ -110,7 +110,7 @@ func (p *parser) document(text []byte, from int) bool {
 	return !p.bad && p.end
 }
 
-// line moves the cursor to the next content at or after off, which is the beginning of a line.
+// line moves the cursor to the first content at or after the offset off. off must be the beginning of a line.
 func (p *parser) line(off int) {
 	for off < len(p.data) {
 		col := countBlanks(p.data[off:])
