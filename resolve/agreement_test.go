@@ -18,8 +18,8 @@ const (
 	agreements = "testdata/conformance/problems.tsv"
 )
 
-// agreement is a line of the table for one namespace of a problem: OLM's answer, quayside's answer, the
-// verdict, and the reason for a difference.
+// agreement is a line of testdata/conformance/problems.tsv. It contains the answers of OLM and quayside for one
+// namespace of a problem, the verdict, and the reason for a difference.
 type agreement struct{ problem, namespace, olm, quayside, verdict, reason string }
 
 func (a agreement) key() string { return a.problem + " " + a.namespace }
@@ -42,8 +42,8 @@ func acceptedReasons() map[string]string {
 	}
 }
 
-// compareAnswer returns the line of one namespace. If the answer differs from OLM's, and neither a rule nor the
-// table gives a reason, it also returns a fault. Otherwise, the fault is empty.
+// compareAnswer returns the new table line for one namespace. If the answers differ, the line needs a reason
+// from a rule or from the old table. Without a reason, compareAnswer also returns a fault.
 func (p *problem) compareAnswer(t *testing.T, want expectation, got answer, table map[string]agreement) (row agreement, fault string) {
 	row = agreement{problem: p.ID, namespace: want.Namespace, olm: want.summary(p), quayside: "=", verdict: agreed}
 	fault = want.check(p, got)
@@ -132,9 +132,9 @@ func readAgreements(t *testing.T) map[string]agreement {
 	return out
 }
 
-// checkAgreements compares the lines with the table, or writes the table with -update. It ignores problems that
-// are missing from the table. Such problems mean that QUAYSIDE_CONFORMANCE has another set of problems. In this
-// case, it also ignores lines of the table that have no problem.
+// checkAgreements compares rows with the table, or writes the table if the flag -update is set. The directory
+// QUAYSIDE_CONFORMANCE may contain other problems than the table. If so, checkAgreements ignores the problems
+// without a line, and the lines without a problem.
 func checkAgreements(t *testing.T, table map[string]agreement, rows []agreement, skipped int) {
 	t.Helper()
 	lines := []string{"# problem\tnamespace\tOLM\tquayside\tverdict\treason"}

@@ -50,8 +50,8 @@ func (p *problem) declarations(t *testing.T) (*declare.Set, resolve.Options) {
 	return decl, opt
 }
 
-// solve returns quayside's answer for each namespace after all rounds. It checks that the first of these rounds
-// equals the only round of a run with a single hop.
+// solve returns quayside's answer for each namespace after all rounds. It also resolves once with one hop. The
+// result must equal the first round.
 func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
 	t.Helper()
 	decl, opt := p.declarations(t)
@@ -114,7 +114,7 @@ func (p *problem) answer(ns string, decl *declare.Set, res *resolve.Result) answ
 	return a
 }
 
-// formatPin formats a pin as asAnswer formats an expected install.
+// formatPin formats a pin like the elements of answer.Installed: the bundle, then its subscriptions.
 func formatPin(p lockfile.Pin) string {
 	subs := []string{p.Subscription()}
 	for _, s := range p.RequestedBy {
@@ -124,7 +124,7 @@ func formatPin(p lockfile.Pin) string {
 	return fmt.Sprintf("%s %s", p.Bundle, strings.Join(slices.Compact(subs), ","))
 }
 
-// csvs removes the subscriptions from a list of installed bundles and returns the names, sorted.
+// csvs returns the names of installed bundles, sorted. Each argument is a name, followed by its subscriptions.
 func csvs(installed []string) []string {
 	var names []string
 	for _, i := range installed {

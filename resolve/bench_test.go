@@ -74,8 +74,8 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkSpread resolves sixty subscriptions, each in its own namespace, with shared dependencies
-// and without overlap.
+// BenchmarkSpread resolves sixty subscriptions, each in its own namespace. Namespaces may share dependencies.
+// Overlaps are conflicts.
 func BenchmarkSpread(b *testing.B) {
 	x := fullSizeIndex(b)
 	decl := declareSubscriptions(b, x, 60)

@@ -69,8 +69,8 @@ func (u universe) solveNaively() ([]string, bool) {
 	return out, ok
 }
 
-// withOtherChannels adds, for a subscription without a channel, the same bundles in other channels, even in
-// channels that skip them.
+// withOtherChannels adds, after each node, the same bundle in the other channels of its package, even in
+// channels that skip it. It returns the nodes unchanged if the subscription names a channel.
 func (u universe) withOtherChannels(of []node, s declare.Subscription) []node {
 	if len(s.Channels) > 0 {
 		return of
@@ -201,8 +201,8 @@ func isCompatible(n node, chosen []node) bool {
 	return true
 }
 
-// providers returns the nodes that meet a requirement of node by: first the nodes in the catalog of by, then
-// the others by priority and name of their catalogs.
+// providers returns the nodes that meet a requirement of the node by. Nodes in the catalog of this node come
+// first, then the nodes in other catalogs, by priority and name of the catalog.
 func (u universe) providers(by node, m func(presentBundle) bool) []node {
 	var out []node
 	for _, n := range u.nodes() {

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// demandingRule returns the number of the rule in the package comment that demands another answer than OLM's,
-// or 0 if there is none. The result depends only on the problem and the answers, not on a list of exceptions.
-// An unsound answer gives 0.
+// demandingRule returns the number of the rule in the package comment that demands another answer than OLM's.
+// If no rule does, or if the answer is unsound, it returns 0. The result depends only on the problem and the
+// answers, not on a list of exceptions.
 func (p *problem) demandingRule(t *testing.T, e expectation, got answer) int {
 	switch {
 	case got.Outcome == "conflict" && got.fault == "" && p.needsDowngrade(t, e):
@@ -92,8 +92,8 @@ func (p *problem) ignoresReplaced(t *testing.T, e expectation, got answer) bool 
 	return ok && without.solve(t, x)[e.Namespace].differs(got) == ""
 }
 
-// refusesDowngrade reports whether got and OLM's answer have equal rounds before OLM's first downgrade, and in
-// the end the same bundles of all packages that OLM never downgrades.
+// refusesDowngrade reports whether got differs from OLM's answer only because of OLM's downgrades. The rounds
+// before the first downgrade must be equal, and so must the final bundles of packages that OLM never downgrades.
 func (p *problem) refusesDowngrade(e expectation, got answer) bool {
 	round, pkgs := p.firstDowngrade(e)
 	want := e.asAnswer(p)
@@ -127,7 +127,7 @@ func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 }
 
 // followsDocumentedOrder reports whether got differs from OLM's answer only in the channels and catalogs of
-// generated subscriptions, and the documented order prefers got for each of these subscriptions.
+// generated subscriptions, and got has the channels and catalogs that the documented order prefers.
 func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 	want := e.asAnswer(p)
 	versions := p.versions()
@@ -158,8 +158,8 @@ func (p *problem) followsDocumentedOrder(e expectation, got answer) bool {
 		(e.Nondeterministic || slices.EqualFunc(want.Rounds, got.Rounds, slices.Equal))
 }
 
-// rank returns the place of a catalog and channel in the order of preference of a dependency. The order depends
-// on the first operator that requires the dependency. The lowest rank is preferred.
+// rank returns a key that sorts the catalogs and channels of a dependency by preference, lowest first. The
+// order depends on the first operator that requires the dependency.
 func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel string) []string {
 	var by []lockfile.Pin
 	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {
@@ -209,8 +209,8 @@ func (p *problem) firstDowngrade(e expectation) (round int, pkgs map[string]bool
 	return round, pkgs
 }
 
-// isPreferred reports whether got is preferred to every alternative: got has the higher version of the first
-// package, in the order of the subscriptions' names, whose versions differ.
+// isPreferred reports whether got is preferred to every alternative of OLM. For each alternative, it compares
+// the packages in the order of the subscriptions. At the first difference, got must have the higher version.
 func (p *problem) isPreferred(e expectation, got answer) bool {
 	versions := p.versions()
 	of := func(names []string, pkg string) catalog.Version {

@@ -65,7 +65,7 @@ func (w *chooser) preference(s *want) (preference, string) {
 	return preferInstalled, ""
 }
 
-// targetOf returns the upgrade target of the user for s, or nil.
+// targetOf returns the upgrade target that the user has named for s, or nil.
 func (w *chooser) targetOf(s *want) *Target {
 	for i := range w.opt.Named {
 		if t := &w.opt.Named[i]; t.Namespace == s.ns && t.Package == s.pkg {
@@ -204,9 +204,9 @@ func (w *chooser) listCatalogs(ns string) string {
 	return " (available: " + joinNames(names) + ")"
 }
 
-// noPackage returns the fault that catalog c lacks the package of s or, if c is nil, that all visible catalogs
-// lack it. The fault suggests similar names. A package with a similar name is another operator, so it is never
-// used instead.
+// noPackage returns the fault that the requested package is not in catalog c. If c is nil, the fault is that it
+// is in no visible catalog. The fault suggests packages with similar names. These are different operators, so
+// they are never installed instead.
 func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	searched := w.catalogs(s.ns)
 	where, withdrawn := "in any visible catalog", true
@@ -266,8 +266,8 @@ func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
 	return out
 }
 
-// entriesOf returns the concatenated results of list for each permitted channel of the packages, in
-// order. list must return a new slice on each call.
+// entriesOf calls list for each permitted channel of the packages and returns all results in one slice, in
+// order. The function list must return a new slice on each call.
 func (s *want) entriesOf(pkgs []*catalog.Package, list func(*catalog.Channel) []*catalog.Entry) []*catalog.Entry {
 	var es []*catalog.Entry
 	for _, p := range pkgs {
@@ -368,8 +368,8 @@ func (w *chooser) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	return es
 }
 
-// checkTies returns a fault if the user must choose a catalog: the first entry and an entry of another catalog
-// have the same priority and the same deprecation. It implements Rule 9 of the package comment.
+// checkTies returns a fault if the user must choose a catalog. This is the case if an entry of another catalog has
+// the same priority and the same deprecation as the first entry. It implements Rule 9 of the package comment.
 func checkTies(s *want, es []*catalog.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {

@@ -95,8 +95,8 @@ func (c installedCause) describe(*explainer, []int) string {
 	return c.inst.bundle + " is installed in namespace " + c.inst.ns + "; it remains pinned, although no subscription requests it"
 }
 
-// position returns the position of the ClusterServiceVersion or the pin of i, or "" if there is
-// none.
+// position returns the position of the ClusterServiceVersion that declares i, or else of the pin of i, or else
+// "".
 func (i *installed) position() string {
 	switch {
 	case i.csv != nil:

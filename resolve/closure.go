@@ -28,9 +28,9 @@ func (b *builder) addDependencies() {
 	}
 }
 
-// candidates returns the atoms in the namespace of a that meet a requirement, most preferred first: installed
-// bundles, then bundles of the same catalog as a, then bundles of other catalogs. It implements Rule 1 and
-// Rule 15.
+// candidates returns the atoms that meet a requirement of atom a, in the same namespace, most preferred first:
+// installed bundles, then bundles from the catalog of a, then bundles from other catalogs. It implements Rule 1
+// and Rule 15.
 func (b *builder) candidates(a *atom, r *requirement) []int {
 	key := needKey{a.ns, a.catalog(), r}
 	if of, ok := b.candidateLists[key]; ok {

@@ -147,8 +147,8 @@ func (p *Part) subjects(read *factReader, prev *lockfile.File) map[string]bool {
 	return out
 }
 
-// subjects adds the packages and APIs of the scope to a set, and returns the set. If to is nil, it creates a
-// set.
+// subjects adds the packages and APIs of the scope to the set `to`, and returns the set. If the argument is
+// nil, it creates a set.
 func (h searchScope) subjects(to map[string]bool) map[string]bool {
 	if to == nil {
 		to = map[string]bool{}

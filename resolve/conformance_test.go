@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// problem is one line of the conformance files.
+// problem is one line of a problem file: an input of the resolver, and OLM's result for each namespace.
 type problem struct {
 	ID                     string
 	GlobalCatalogNamespace string
@@ -141,8 +141,8 @@ func readProblems(t *testing.T, file string) []problem {
 	return out
 }
 
-// asAnswer converts OLM's result to an answer. If OLM plans a bundle again that is already installed, this is
-// not a change.
+// asAnswer converts OLM's result to an answer. It omits bundles that OLM plans again although they are already
+// installed.
 func (e *expectation) asAnswer(p *problem) answer {
 	a := answer{Outcome: e.Outcome, Installed: []string{}}
 	for _, i := range e.Installed {
@@ -170,9 +170,9 @@ func (e *expectation) asAnswer(p *problem) answer {
 	return a
 }
 
-// checkEndless returns the error in got, or "", for a problem for which OLM does not terminate. The rounds must
-// equal OLM's rounds before its first downgrade. The bundles that OLM plans in an endless loop must be
-// installed.
+// checkEndless checks an answer to a problem for which OLM does not terminate. The first rounds must equal
+// OLM's rounds before its first downgrade. The bundles that OLM plans again and again must be installed. It
+// returns the error, or "".
 func (e *expectation) checkEndless(p *problem, got answer) string {
 	want := e.asAnswer(p).Rounds
 	if at, _ := p.firstDowngrade(*e); at >= 0 {
@@ -213,9 +213,9 @@ func (p *problem) wasInstalled(ns, csv string) bool {
 // terminates reports whether OLM's resolution terminates without an error.
 func (e *expectation) terminates() bool { return e.Outcome == "fixpoint" || e.Outcome == "unsat" }
 
-// check returns the error in got, or "". If OLM fails or does not terminate, it checks the rules of the package
-// comment instead: failures are isolated (rule 4), nothing is downgraded (rule 5), and the bundles in OLM's
-// endless loop are installed. In every case, got must be sound.
+// check returns the error in got, or "". It compares got with OLM's answer. If OLM has no answer because it
+// fails or does not terminate, check tests rule 4 and rule 5 of the package comment, and that the bundles in
+// OLM's endless loop are installed. In every case, got must be sound.
 func (e *expectation) check(p *problem, got answer) string {
 	switch e.Outcome {
 	case "unsat":
@@ -239,9 +239,9 @@ func (e *expectation) check(p *problem, got answer) string {
 	return e.asAnswer(p).differs(got)
 }
 
-// checkAlternatives returns the error in got, or "", for a problem for which OLM has several possible answers. The
-// subscriptions are known for only one of these answers. They are compared if this answer and got have the same
-// bundles.
+// checkAlternatives checks an answer to a problem for which OLM has several possible answers. The bundles must
+// be those of one of these answers. The subscriptions are known only for the answer in Installed, so they are
+// compared only with this answer. It returns the error, or "".
 func (e *expectation) checkAlternatives(p *problem, got answer) string {
 	want := e.asAnswer(p)
 	want.Rounds = got.Rounds

@@ -59,8 +59,8 @@ func (w *chooser) upgradeCandidates(s *want, pkgs []*catalog.Package, how prefer
 	return out
 }
 
-// noSuccessor returns the fault that the declaration of s does not allow the installed version, and that the
-// upgrade to an allowed version is impossible: there is none, or no upgrade edge leads to one.
+// noSuccessor returns the fault that the declaration of s does not allow the installed version, and that no
+// allowed version exists or no upgrade edge leads to one.
 func (w *chooser) noSuccessor(s *want, pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) *fault {
 	installed := s.current.versionText()
 	if !slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return allowed(e.Name(), e.Bundle().Version()) }) {
@@ -146,8 +146,8 @@ func (w *chooser) upgradeEntries(s *want, pkgs []*catalog.Package) []*catalog.En
 	return w.rank(s, es)
 }
 
-// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, or "" if it can.
-// No declaration requests s. It implements Rule 5 and Rule 12 of the package comment.
+// notSuccessorReason returns the reason why atom a cannot replace the installed bundle of s, an undeclared
+// subscription. It returns "" if a can. It implements Rule 5 and Rule 12 of the package comment.
 func (w *chooser) notSuccessorReason(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
@@ -214,7 +214,7 @@ func (s *want) disallows(t *Target, pkgs []*catalog.Package) bool {
 	})
 }
 
-// hasVersion reports whether version, a version or a bundle name, is that of i.
+// hasVersion reports whether i has the given version or bundle name.
 func (i *installed) hasVersion(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
 }

@@ -68,8 +68,8 @@ func (t *explainer) conflict() *explain.Conflict {
 	return c
 }
 
-// uniqueConflicts sorts conflicts and removes duplicates. If conflicts differ only in the suggested changes, it
-// keeps the conflict of the last round, whose changes were tried on the lock that the run returns.
+// uniqueConflicts sorts conflicts and removes duplicates. Of conflicts that differ only in the suggested
+// changes, it keeps the conflict of the last round: its changes were tried on the lock that the run returns.
 func uniqueConflicts(cs []*explain.Conflict) []*explain.Conflict {
 	var out []*explain.Conflict
 	for _, c := range cs {

@@ -40,7 +40,7 @@ type HeldUpgrade struct {
 	to      *catalog.Entry // bundle that flags could install, or nil
 }
 
-// upgradeOptions returns opt with an upgrade of all operators requested.
+// upgradeOptions returns opt changed to request an upgrade of all operators.
 func upgradeOptions(opt Options) Options {
 	opt.Upgrade, opt.Named, opt.From, opt.Unpin, opt.AllowDowngrade = true, nil, nil, nil, false
 	return opt
@@ -102,8 +102,8 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	}
 }
 
-// reportOtherHolds warns about the holds in Options.Held that reportHeld does not mention, because no upgrade
-// was requested or available.
+// reportOtherHolds warns about the holds in Options.Held that reportHeld has not reported. This happens if no
+// upgrade of a held operator was requested or available.
 func (w *world) reportOtherHolds() {
 	for i := range w.opt.Held {
 		if h := &w.opt.Held[i]; !slices.Contains(w.reportedHolds, h) {
@@ -198,8 +198,8 @@ func (r *round) conflictReason(s *want) HeldUpgrade {
 	return HeldUpgrade{By: r.b.banReason(better), offered: r.b.atoms[better[0]].bundle(), Text: why.text, Refused: why.refused}
 }
 
-// banReason returns HeldByInstallMode or HeldByCluster if every atom has a ban for one of these reasons. If both
-// reasons occur, the reason of the last atom is returned. If an atom has no such ban, it returns HeldByConflict.
+// banReason returns HeldByInstallMode or HeldByCluster if install modes or the cluster's version exclude every
+// atom. The last atom decides which of the two. If any atom is not excluded in this way, it returns HeldByConflict.
 func (b *builder) banReason(ids []int) HeldBack {
 	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
 	by := HeldByConflict
@@ -274,7 +274,7 @@ func (w *world) upgradeFlag(s *want, h HeldUpgrade, lock *lockfile.File) string 
 	return "; " + flags + effect
 }
 
-// namesBundle reports whether the declaration of s names a single bundle. Such a bundle has its own catalog.
+// namesBundle reports whether the declaration of s names a bundle. Each such bundle has a catalog of its own.
 func (s *want) namesBundle() bool { return s.decl != nil && s.decl.Bundle != "" }
 
 // droppedBy returns the catalog that no longer has the pinned bundle of i, or "" if the catalog has it. It

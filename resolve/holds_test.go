@@ -60,7 +60,7 @@ func dependentCatalog(t *testing.T) (*catalog.Index, func(name, start string) de
 	}
 }
 
-// TestWithHolds refuses bundles, and resolves again with holds of their operators.
+// TestWithHolds resolves again and again. Each time, it holds the operators whose pinned bundles are refused.
 func TestWithHolds(t *testing.T) {
 	x, declared := dependentCatalog(t)
 	decl := &declare.Set{
@@ -147,8 +147,8 @@ func TestWithHolds(t *testing.T) {
 	}
 }
 
-// TestBondOfDependency splits an upgrade of an operator that requires an upgrade of its dependency. The
-// dependency is not declared.
+// TestBondOfDependency checks the bond between an operator and its undeclared dependency. The upgrade of the
+// operator requires an upgrade of the dependency.
 func TestBondOfDependency(t *testing.T) {
 	x, declared := dependentCatalog(t)
 	decl := &declare.Set{OperatorGroups: []declare.OperatorGroup{{Namespace: "ops", Name: "og"}}}

@@ -21,8 +21,8 @@ type Incompatibility struct {
 // FindIncompatible returns the pins of a lock that do not support the given versions of Kubernetes and
 // OpenShift (rule 7), in the order of the lock. An empty version is not checked. The supported versions come
 // from the catalogs. If a catalog no longer has the bundle of a pin, the limit for OpenShift comes from the
-// properties in the lock, and the limit for Kubernetes is unknown. unknown lists the pins whose limit is
-// unknown, if a version of Kubernetes is given.
+// properties in the lock, and the limit for Kubernetes is unknown. The result unknown lists such pins, unless
+// the version of Kubernetes is empty.
 func FindIncompatible(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) (found []Incompatibility, unknown []string) {
 	for _, p := range lock.Pins {
 		var m catalog.Metadata
@@ -103,8 +103,8 @@ func inRange(version, within string) bool {
 	})
 }
 
-// openShiftMismatch returns the reason why a bundle with the limit does not support a version of
-// OpenShift, or "" if it does. An empty limit or version is not checked.
+// openShiftMismatch returns the reason why a bundle does not support a version of OpenShift, or "" if it does.
+// limit is the highest supported version. An empty limit or version is not checked.
 func openShiftMismatch(limit, openshift string) string {
 	if isAboveMinor(openshift, limit) {
 		return "supports OpenShift up to " + limit
@@ -112,8 +112,8 @@ func openShiftMismatch(limit, openshift string) string {
 	return ""
 }
 
-// LifecycleOf returns the support periods for the version of a pin, or nil if the catalog has none. It also
-// finds them if the catalog no longer has the bundle.
+// LifecycleOf returns the support periods for the version of a pin, or nil if the catalog has none. The catalog
+// need not have the bundle of the pin.
 func LifecycleOf(x *catalog.Index, p lockfile.Pin) *catalog.SupportedVersion {
 	pkg := packageOf(x, p.Catalog.ID, p.Package)
 	if pkg == nil {
@@ -122,8 +122,8 @@ func LifecycleOf(x *catalog.Index, p lockfile.Pin) *catalog.SupportedVersion {
 	return catalog.FindSupport(pkg.Lifecycle(), p.Version)
 }
 
-// UpgradePath returns the bundles on the upgrade path from a pin, nearest first, without regard to
-// dependencies. It returns nil if no declaration or dependency has this pin.
+// UpgradePath returns the bundles on the upgrade path from a pin, nearest first. It ignores requirements. It
+// returns nil if the pin belongs neither to a declaration nor to a dependency.
 func UpgradePath(x *catalog.Index, decl *declare.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
 	w := newWorld(x, decl, upgradeOptions(opt))
 	for _, s := range w.stateBefore(lock).wants {

@@ -10,9 +10,9 @@ import (
 )
 
 // Namespaced returns decl with an install namespace for every ClusterExtension that has none. If prev pins the
-// operator, the namespace is the one of the pin, so that a new suggestion does not move an installed bundle.
-// Otherwise, the namespace is the suggestion of the bundle that OLM v1 would install. If there is no such
-// bundle, the namespace is the name of the package, and Resolve reports the missing bundle.
+// operator, it keeps the namespace of the pin, because a new suggestion must not move an installed bundle.
+// Otherwise, it uses the namespace suggested by the bundle that OLM v1 would install. If there is no such
+// bundle, it uses the name of the package, and Resolve reports the missing bundle.
 //
 // The error is a diag.List of bundles whose suggestion is invalid or unknown, and of declarations that become
 // duplicates. decl is not modified. If every namespace is set, decl itself is returned.

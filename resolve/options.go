@@ -109,8 +109,8 @@ func (opt Options) WithHolds(holds []Hold) (Options, error) {
 	return opt, nil
 }
 
-// withRequested returns opt with Named set to the upgrades in Requested whose operators are not held. It
-// returns opt unchanged if Upgrade, Named or From is set.
+// withRequested returns opt with Named set to the targets in Requested whose operators are not held. If
+// Upgrade, Named or From is set, it returns opt unchanged.
 func (opt Options) withRequested() Options {
 	requested := slices.DeleteFunc(slices.Clone(opt.Requested), func(t Target) bool { return IsHeld(opt.Held, t.key()) })
 	if len(requested) > 0 && !opt.Upgrade && len(opt.Named) == 0 && opt.From == nil {

@@ -42,8 +42,8 @@ func (w *converter) isCatalogCurrent(p *lockfile.Pin) bool {
 	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// usesCatalogData reports whether the fields of the pin of i that come from the catalog are updated. The
-// fields are updated if the pin is new or changed, if its catalog is current, or if opt.fresh is set.
+// usesCatalogData reports whether the pin of i gets new data from its catalog. This is true if the pin is new
+// or changed, if its catalog is current, or if opt.fresh is set. It is false if the catalog was not loaded.
 func (w *converter) usesCatalogData(i *installed) bool {
 	if _, read := w.x.Catalog(i.cat); !read {
 		return false
@@ -222,8 +222,8 @@ func (w *environment) declarationDigest(ns string, wants []*want) catalog.Digest
 	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
 }
 
-// HasDeclaration reports whether the digest in a pin is that of the current declarations of its operator. It
-// opens no catalog. If the declarations alone do not determine the digest, it returns true.
+// HasDeclaration reports whether the pin was made from the current declarations of its operator. It compares
+// digests and opens no catalog. If the declarations alone do not determine the digest, it returns true.
 func HasDeclaration(set *declare.Set, pin lockfile.Pin) bool {
 	var parts []string
 	for _, s := range set.Subscriptions {
@@ -299,8 +299,8 @@ func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
 // dependent is an operator with a requirement that an installed bundle meets.
 type dependent struct{ by, requirement string } // by: "namespace/package"
 
-// dependents returns, for each installed bundle, the operators that require it. An operator that is itself no
-// longer required counts only for bundles that are no longer required either.
+// dependents returns, for each installed bundle, the operators whose requirements it meets. For a bundle that
+// is no longer required, it lists only operators that are no longer required either.
 func (st *state) dependents() map[*installed][]dependent {
 	out, needed := map[*installed][]dependent{}, st.needed()
 	for _, by := range st.installed {
@@ -315,9 +315,9 @@ func (st *state) dependents() map[*installed][]dependent {
 	return out
 }
 
-// providersFor returns the installed bundles that meet requirement r of bundle by. If by itself meets r, the
-// result is only by. Otherwise, it is the providers in the namespace of by or, if there are none, those in
-// other namespaces.
+// providersFor returns the installed bundles that meet requirement r of the bundle by. If this bundle meets r
+// itself, it is the only result. Otherwise, the result is the providers in the same namespace or, if there are
+// none, the providers in other namespaces.
 func (st *state) providersFor(by *installed, r *requirement) []*installed {
 	if r.match(by.facts) {
 		return []*installed{by}
@@ -376,9 +376,9 @@ func (w *converter) listPinChanges(before, after *state) []PinChange {
 	return out
 }
 
-// withDropped adds a change to ms for each pin of prev that is missing in now, unless ms contains its operator.
-// ms lists operators in Options.Unpin as new. In their changes, it sets the previous bundle. If this is also
-// the new bundle, it removes the change.
+// withDropped completes the list ms of changes. For each pin of prev without a pin in now, it adds a change,
+// unless the list has one. The list shows operators in Options.Unpin as new. withDropped sets their previous
+// bundle, or removes the change if the bundle is the same.
 func withDropped(ms []PinChange, prev, now *lockfile.File) []PinChange {
 	if prev == nil {
 		return ms

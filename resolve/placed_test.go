@@ -17,9 +17,9 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// findMisplaced returns the first error in the origins of a namespace's pins, or "". It is an error if a
-// subscription has neither a pin nor a conflict, if the catalog or channel of a pin is not declared, not
-// visible or without the bundle, or if a generated name differs from OLM's.
+// findMisplaced returns the first error in the pins of a namespace, or "". A subscription must have a pin or a
+// conflict. The catalog and channel of a pin must be declared and visible, and must have the bundle. The name
+// of a generated subscription must equal OLM's.
 func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 	declared := map[string]declare.Subscription{}
 	for _, s := range decl.Subscriptions {
@@ -51,8 +51,8 @@ func (p *problem) findMisplaced(a answer, decl *declare.Set, ns string) string {
 	return ""
 }
 
-// packages returns the packages of a catalog of the problem, or nil if the catalog is broken or
-// published.
+// packages returns the packages of a catalog in the problem. It returns nil if the catalog cannot be decoded,
+// or if it is a published catalog of the corpus.
 func (p *problem) packages(id catalog.ID) []catalog.PackageData {
 	if read, ok := p.read[id]; ok {
 		return read
@@ -83,8 +83,8 @@ func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
 }
 
 // findNeedless returns an error about a generated pin that meets no requirement after the first round, or "".
-// It also considers the requirements in the catalogs: an existing ClusterServiceVersion may lack the
-// requirement of its bundle that caused the pin.
+// It also considers the requirements of the pinned bundles in the catalogs: the properties of an existing
+// ClusterServiceVersion may lack the requirement that caused the pin.
 func (p *problem) findNeedless(pins []lockfile.Pin, decl *declare.Set, ns string) string {
 	there := presentBundles(pins, decl, ns)
 	for _, pin := range pins {
@@ -113,9 +113,9 @@ var (
 	csvNamed          = regexp.MustCompile(`clusterserviceversion (\S+) exists`)
 )
 
-// checkConflict returns the error in got, or "", for a problem for which OLM finds no solution. A conflict in
-// got must contain a subscription or ClusterServiceVersion of OLM's error. It need not contain all of them: OLM
-// reports one of several contradicting sets, and this set is not minimal.
+// checkConflict checks an answer to a problem for which OLM finds no solution. A conflict in got must contain a
+// subscription or ClusterServiceVersion of OLM's error. It need not contain all of them: OLM reports one of
+// several contradicting sets, and this set is not minimal. checkConflict returns the error in got, or "".
 func (e *expectation) checkConflict(got answer) string {
 	said := strings.Join(append(e.ErrorsSeen, e.Error), ", ")
 	for _, c := range got.conflicts {
@@ -133,9 +133,9 @@ func (e *expectation) checkConflict(got answer) string {
 	return "a conflict of others than OLM's"
 }
 
-// checkError returns the error in got, or "", for a problem for which OLM fails. Each conflict in got must
-// contain a subscription that causes OLM's error (rule 4), or whose package is already installed without a
-// subscription.
+// checkError checks an answer to a problem for which OLM fails. Each conflict in got must contain a
+// subscription that causes OLM's error (rule 4), or whose package is already installed without a subscription.
+// checkError returns the error in got, or "".
 func (e *expectation) checkError(p *problem, got answer) string {
 	groups := len(p.objects(e.Namespace, "OperatorGroup"))
 	blamed := map[string]bool{}

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/resolve/explain"
 )
 
-// positionCase is a message with a position, and a declaration in each dialect that causes it. The
-// character ‸ marks the expected position.
+// positionCase is an expected message with the declarations that cause it, one in each dialect. The character ‸
+// in a declaration marks the position that the message must have.
 type positionCase struct {
 	text   string
 	setup  string // lines of a scenario, run before the declaration; default: a package with versions a1 and a2
@@ -26,7 +26,7 @@ type positionCase struct {
 	v0, v1, own, ocm string // complete documents, or fragments that the method documents completes; empty: the dialect cannot cause the message
 }
 
-// documents returns the declarations of the row, each complete.
+// documents returns the complete declarations of the case by dialect.
 func (p positionCase) documents() map[string]string {
 	out := map[string]string{}
 	for _, d := range []struct{ dialect, text, head, foot string }{

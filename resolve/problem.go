@@ -148,7 +148,7 @@ func (b *builder) orderedWants() []*want {
 	return wants
 }
 
-// tag returns the tag of a cause. Equal causes share the tag and the atoms of the first call.
+// tag returns the tag of a cause. Equal causes have one tag: the atoms of later calls are ignored.
 func (b *builder) tag(c cause, of []int) int {
 	if t, ok := b.tags[c]; ok {
 		return t
@@ -302,9 +302,9 @@ func (b *builder) addAtom(key atomKey, a *atom) int {
 	return id
 }
 
-// rootOptions returns the candidates for a subscription. soft is true if the subscription may remain unsatisfied. A
-// fully relaxed subscription has no candidates. A dependency is soft if it was relaxed, or if it should keep its
-// pin because it is neither to be upgraded nor held. It implements Rule 12 of the package comment.
+// rootOptions returns the candidates for a subscription. soft is true if the subscription may remain
+// unsatisfied. A fully relaxed subscription has no candidates. A dependency is soft if it was relaxed, or if it
+// should keep its pin and is not held. It implements Rule 12 of the package comment.
 func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	if es, forced := b.w.forced[s]; forced {
 		return asOptions(es), false

@@ -46,7 +46,7 @@ func drawUniverse(t *rapid.T) universe {
 	return u
 }
 
-// drawDeclarations draws subscriptions to some of the packages of that name.
+// drawDeclarations draws subscriptions to some of the packages with the given names.
 func drawDeclarations(t *rapid.T, names []string) declare.Set {
 	var decl declare.Set
 	spaces := []string{"ops", "team"}[:rapid.IntRange(1, 2).Draw(t, "namespaces")]
@@ -214,8 +214,8 @@ func TestResolveIsIdempotent(t *testing.T) {
 	})
 }
 
-// TestHeldBackStays upgrades everything: an operator that is reported as held back must stay, and
-// an operator with available upgrades that is not held back must be upgraded.
+// TestHeldBackStays requests an upgrade of all operators. An operator that Outdated reports as held back must
+// not change. An operator that has an upgrade and is not held back must be upgraded.
 func TestHeldBackStays(t *testing.T) {
 	stayed, moved := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -257,9 +257,9 @@ func TestHeldBackStays(t *testing.T) {
 	}
 }
 
-// TestFollowedLock follows the lock of another environment. Without permission nothing is downgraded. Operators
-// change only to the bundles of that lock. A warning names each operator whose bundle differs from that lock.
-// After all hops, resolving again changes nothing.
+// TestFollowedLock promotes versions from another lock. Operators may change only to the bundles of that lock,
+// and may be downgraded only if the options permit it. A warning must name each operator whose bundle still
+// differs from that lock. After all hops, resolving again must change nothing.
 func TestFollowedLock(t *testing.T) {
 	moved, stayed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -74,9 +74,9 @@ func (t trial) apply(r remedy) (*world, *lockfile.File) {
 	return t.w.forTrial(&in.decl, in.opt), in.prev
 }
 
-// suggest tries the remedies of each conflict of r, and adds the remedies that resolve the conflict to its
-// suggested changes. Each try resolves again with from as the previous lock. The parties of other conflicts
-// remain relaxed. It implements Rule 13 of the package comment.
+// suggest tries the remedies of each conflict of r. It adds the remedies that resolve the conflict to the
+// suggested changes of the conflict. Each try resolves again; the argument from is the previous lock. The
+// parties of other conflicts remain relaxed. It implements Rule 13 of the package comment.
 func (w *world) suggest(r *round, from *lockfile.File) {
 	for _, d := range r.disputes {
 		t := trial{w: w, prev: from, relaxations: map[string]relaxation{}}

@@ -55,9 +55,9 @@ const maxRounds = 1000
 // Resolve returns the lock that satisfies decl with the catalogs of x, and warnings and conflicts.
 // It starts from the pins of prev, which may be nil. It does not modify its arguments.
 //
-// With conflicts, Resolve returns an error of type explain.Conflicts and also a result. Partial of this result
-// is the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about replacing an
-// operator are an error.
+// With conflicts, Resolve returns an error of type explain.Conflicts and also a result. Result.Partial is then
+// the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about replacing an operator are
+// an error.
 func Resolve(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt.withRequested(), func(w *world) (*Result, error) { return w.resolve(prev) })
 }

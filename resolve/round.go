@@ -109,7 +109,7 @@ func (r *round) listPicks(chosen []int) []pick {
 	return out
 }
 
-// installedAs returns the installed bundle that is the same bundle as the entry of a, or nil.
+// installedAs returns the installed bundle that equals the catalog entry of a, or nil if that bundle is not installed.
 func (b *builder) installedAs(a *atom) *installed {
 	for _, i := range b.st.installed {
 		if i.ns != a.ns || i.bundle != a.entry.Name() || i.pkg() != "" && i.pkg() != a.facts.pkg {
@@ -122,8 +122,8 @@ func (b *builder) installedAs(a *atom) *installed {
 	return nil
 }
 
-// adopt returns i if i has a subscription. Otherwise it returns a copy of i that has a subscription and the
-// entry of a.
+// adopt returns i if i has a subscription. Otherwise it returns a copy that counts as having a subscription,
+// with the catalog entry of a.
 func (i *installed) adopt(a *atom) *installed {
 	if !i.unmanaged {
 		return i
@@ -199,9 +199,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns the dependencies (have), which are the picked bundles that satisfy none of wants, and
-// the subscriptions that OLM would generate for them (more). A subscription that covers several bundles is
-// generated once. It implements Rule 12 of the package comment.
+// generateWants returns two lists. have contains the dependencies: the picked bundles that satisfy none of
+// wants. more contains the subscriptions that OLM would generate for them, only one if it covers several
+// bundles. It implements Rule 12 of the package comment.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)

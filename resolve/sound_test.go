@@ -80,8 +80,8 @@ func (b presentBundle) claims() []string {
 	return slices.Compact(out)
 }
 
-// fields returns the string fields of a JSON object. It also returns the version of an API as apiVersion:
-// version alone may be that of a package.
+// fields returns the string fields of a JSON object. For an API, it adds the version as apiVersion, because the
+// field version may also be the version of a package.
 func fields(raw json.RawMessage) map[string]string {
 	var v map[string]any
 	_ = json.Unmarshal(raw, &v)
@@ -142,7 +142,7 @@ func inRange(v map[string]string) func(presentBundle) bool {
 	}
 }
 
-// meetsConstraint does the same for a compound constraint. No bundle meets a constraint of an unknown kind.
+// meetsConstraint returns a test for a compound constraint. No bundle passes the test for an unknown kind.
 func meetsConstraint(c map[string]json.RawMessage) func(presentBundle) bool {
 	for key, raw := range c {
 		switch key {

@@ -86,8 +86,8 @@ func formatWatched(ns []string) string {
 	return "namespace " + strings.Join(ns, ", ")
 }
 
-// isBelow reports whether version have is lower than version want. If have has no patch number, such as 1.34,
-// it counts as the newest patch. If either version is empty or malformed, it returns false.
+// isBelow reports whether the version of a cluster is lower than the required version want. A cluster version without a
+// patch number, such as 1.34, counts as the newest patch. If a version is empty or malformed, it returns false.
 func isBelow(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	if ok && strings.Count(have, ".") == 1 {
@@ -96,15 +96,15 @@ func isBelow(have, want string) bool {
 	return ok && h.LT(v)
 }
 
-// needsPatch reports whether have is a minor version without a patch number, and want is a patch of that
-// version.
+// needsPatch reports whether the cluster's version lacks the patch number that a comparison with want needs:
+// want is a patch of the same minor version.
 func needsPatch(have, want string) bool {
 	h, v, ok := parseBoth(have, want)
 	return ok && h.LT(v) && !isBelow(have, want)
 }
 
-// isAboveMinor reports whether have is a later minor version than limit. If either is empty or
-// malformed, it returns false.
+// isAboveMinor reports whether a version has a higher MAJOR.MINOR than limit. If either is empty or malformed,
+// it returns false.
 func isAboveMinor(have, limit string) bool {
 	h, l, ok := parseBoth(have, limit)
 	return ok && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
@@ -121,8 +121,8 @@ func parseBoth(x, y string) (v, w semver.Version, ok bool) {
 	return v, w, err1 == nil && err2 == nil
 }
 
-// notPromoted returns the reason why a cannot be chosen, if the upstream lock (Options.From) pins another
-// bundle of the package. Otherwise, it returns "".
+// notPromoted returns a reason against choosing atom a if the upstream lock (Options.From) pins another bundle
+// of the same package. Otherwise, it returns "".
 func (w *chooser) notPromoted(a *atom) string {
 	pin := w.upstreamPin(a.ns, a.facts.pkg)
 	if pin == nil || pin.Bundle == a.entry.Name() {
@@ -175,10 +175,10 @@ func (b *builder) hasSeveralNamespaces() bool {
 	return slices.ContainsFunc(b.st.wants, func(s *want) bool { return s.ns != b.st.wants[0].ns })
 }
 
-// addShared adds atoms to c, the choice for requirement r of a: operators in other namespaces that watch the
-// namespace of a. Candidates of a root are preferred to new installs in the namespace of a. The other atoms are
-// never preferred. They meet the choice only if they are chosen for another reason, or if there is no
-// alternative.
+// addShared returns c, the choice for requirement r of atom a, with further atoms. These are operators in other
+// namespaces that watch the namespace of a. Candidates of a root are preferred to new installs in the namespace
+// of a. The other atoms are never preferred: they meet the choice only if they are chosen for another reason,
+// or if there is no alternative.
 func (s *sharedProviders) addShared(a *atom, r *requirement, c solve.Choice) solve.Choice {
 	key := sharedKey{a.ns, r}
 	got, ok := s.memo[key]

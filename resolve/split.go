@@ -193,8 +193,8 @@ func (p *Part) bonds(key string) []Bond {
 	return out
 }
 
-// join joins connected parts until no parts are connected, and returns the parts. Each of pairs is an
-// additional connection of two parts, by index.
+// join joins connected parts until no parts are connected, and returns the parts. Each pair of indexes connects
+// two further parts.
 func (s *splitter) join(pairs [][2]int) ([]Part, []diag.Warning, error) {
 	for {
 		components := s.components(pairs)

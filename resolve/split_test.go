@@ -90,9 +90,9 @@ func TestEachPartIsSound(t *testing.T) {
 	}
 }
 
-// TestPartsMergeInAnyOrder splits upgrades on several nights. After Git has merged any open parts in any order,
-// the lock satisfies the declarations. A part may stay open for the next night if its upgrades are still the
-// same.
+// TestPartsMergeInAnyOrder simulates several nights. Each night, it splits the upgrades into branches, and Git
+// merges some open branches in any order. Then the lock must satisfy the declarations. A branch may stay open
+// for the next night if its upgrades are still the same.
 func TestPartsMergeInAnyOrder(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -169,8 +169,8 @@ type branch struct {
 	base, lock *lockfile.File
 }
 
-// openBranches returns the branches that are open after a night, one for each part. If an earlier branch has
-// the same upgrades and isLeft returns true, it returns the earlier branch, otherwise a new branch.
+// openBranches returns the open branches after a night, one for each part. If isLeft returns true, an earlier
+// branch with the same upgrades stays open. Otherwise, the part gets a new branch.
 func openBranches(before []branch, main *lockfile.File, parts []resolve.Part, isLeft func() bool) []branch {
 	var out []branch
 	for _, p := range parts {

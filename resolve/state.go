@@ -233,7 +233,7 @@ func (w *converter) switchCatalog(i *installed, s *want) {
 	}
 }
 
-// isRenamed reports whether p was pinned for s at a time when s requested another package.
+// isRenamed reports whether the declaration of s has changed its package since p was pinned.
 func isRenamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	if s.name != p.Subscription() || p.Generated() {
 		return false
@@ -397,7 +397,7 @@ func (w *converter) hasSubscriptions(st *state, ns string) bool {
 }
 
 // fromCSV returns the installed bundle for a ClusterServiceVersion. If c has no properties annotation, the
-// package is that of its subscriptions, provided that all name the same package.
+// bundle gets the package of its subscriptions, provided that all of them name the same package.
 func (w *converter) fromCSV(c *declare.ClusterServiceVersion, wants []*want) *installed {
 	f := w.facts.fromProperties(c.Properties)
 	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}

@@ -38,9 +38,9 @@ const strictProblem = `{"id": "strict", "globalCatalogNamespace": "olm", "catalo
   "hops": [["a.v3.0.0", "b.v1.0.0"]], "steps": [{"install": [{"csv": "a.v3.0.0", "package": "a", "version": "3.0.0"}, {"csv": "b.v1.0.0", "package": "b", "version": "1.0.0"}]}],
   "generatedSubscriptions": [{"name": "b-stable-cat-olm", "package": "b", "channel": "stable", "source": "cat", "sourceNamespace": "olm"}]}]}}`
 
-// TestConformanceIsStrict changes, in each case, one detail of quayside's answer or of OLM's expected result.
-// The checks of TestConformance must detect the change, and demandingRule must return the right rule for it, or
-// 0.
+// TestConformanceIsStrict changes one detail of quayside's answer or of OLM's result in each case. The checks
+// of TestConformance must find the change, and demandingRule must return the rule that explains it, or 0 if
+// there is none.
 func TestConformanceIsStrict(t *testing.T) {
 	cat, more := catalog.ID{Namespace: "olm", Name: "cat"}, catalog.ID{Namespace: "olm", Name: "more"}
 	from := func(a *answer, id catalog.ID, channel string) { // pins b from another catalog or channel

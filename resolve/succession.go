@@ -88,9 +88,9 @@ func (w *converter) pinsAndLeaving(pins []lockfile.Pin, prev *lockfile.File) ([]
 	return pins, out
 }
 
-// newLeaving returns the leaving entry for operator p, which is no longer pinned. If p has replaced an operator
-// that is now pinned again, this operator becomes the successor of p. So both stay in the same unit of the
-// tree.
+// newLeaving returns the leaving entry for operator p, which is no longer pinned. If a replacement is undone, p
+// is the operator that replaced another, and the other is pinned again. The other then becomes the successor of
+// p, so that both stay in the same unit of the tree.
 func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
 	for _, l := range prev.Leaving {
 		if l.ReplacedBy == p.Key() && now[l.Key()] {

@@ -314,7 +314,7 @@ func (t *explainer) addWatches() {
 	}
 }
 
-// addFlag adds the remedy to run the same command with another flag for the operator key.
+// addFlag adds the remedy to run the same command with another flag. key is the flag's value, or zero.
 func (t *explainer) addFlag(flag string, key Target, change func(*inputs)) {
 	flag = strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")
 	text := "run again with " + flag
@@ -411,8 +411,8 @@ func (t *explainer) pinnedTargets() []Target {
 	return out
 }
 
-// versionField returns the name of the setting for the version of Kubernetes. It is the setting of the
-// workspace, or of the clusters whose version is too low for an operator that needs version v.
+// versionField returns the name of the setting that contains the version of Kubernetes. If clusters are
+// declared, it names the clusters whose version is lower than version v, which the operator needs.
 func (t *explainer) versionField(operator, v string) string {
 	if len(t.b.w.opt.Clusters) == 0 {
 		return "spec.kubernetesVersion"

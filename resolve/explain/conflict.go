@@ -78,8 +78,8 @@ func (c *Conflict) Error() string {
 	return b.String()
 }
 
-// formatAdvice formats suggested changes as lines. If there are none, it returns one line with the
-// number of changes that were tried. verb is the effect of the changes.
+// formatAdvice formats suggested changes as lines. verb is the effect of a change, such as "resolves". If no
+// change is suggested, it returns one line with the number of changes that were tried.
 func formatAdvice(verb string, changes []Remedy, tried int) []string {
 	switch len(changes) {
 	case 0:

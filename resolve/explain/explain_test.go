@@ -13,7 +13,7 @@ import (
 )
 
 // locked returns a lock in which the declared operator app requires db, and db requires log. The lock also
-// contains an orphan, old, and a second pin of db in another namespace.
+// contains the orphan `old`, and another pin of db in another namespace.
 func locked() *lockfile.File {
 	pin := func(ns, pkg, version string, by []string, requires ...lockfile.Requirement) lockfile.Pin {
 		return lockfile.Pin{

@@ -110,8 +110,8 @@ func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
 	}
 }
 
-// notPinnedError returns the error that an item, such as a package, is not pinned. It suggests the
-// names in among that are similar to word.
+// notPinnedError returns the error that an item, such as a package, is not pinned. It suggests the available
+// names that are similar to word.
 func notPinnedError(item, word string, among []string) error {
 	slices.Sort(among)
 	if near := diag.Nearest(word, slices.Compact(among)); len(near) > 0 {

@@ -2,9 +2,9 @@ package solve
 
 import "slices"
 
-// minimalCore returns a minimal unsatisfiable core, as tags. It begins with the failed assumptions of the
-// solver, and drops each tag without which the remaining tags still contradict each other. A tag that a set
-// needs is also needed by its subsets. So each tag is tested only once.
+// minimalCore returns a minimal unsatisfiable core, as tags. It begins with the tags that the solver reports as
+// contradictory. It drops a tag if the remaining tags still contradict each other. A tag that cannot be dropped
+// from a set cannot be dropped from its subsets either, so each tag is tested only once.
 func minimalCore(p *Problem) ([]int, error) {
 	try, all := tryTags(p)
 	core, unsat, err := try(all)
@@ -20,8 +20,8 @@ func minimalCore(p *Problem) ([]int, error) {
 	return shrinkCore(core, try)
 }
 
-// tryTags returns all tags of a problem, and a function for testing a set of tags. The function
-// reports whether the constraints with these tags contradict each other, and returns the tags of a
+// tryTags returns all tags of a problem, and a test function for a set of tags. The function reports whether
+// the constraints with these tags contradict each other. If they do, it also returns the tags of a
 // contradicting subset.
 func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
