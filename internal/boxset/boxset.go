@@ -1,6 +1,6 @@
-// Package boxset implements set operations on unions of boxes. A box is a product of sets. For example, the
-// requests that a webhook rule matches are the product of sets of groups, versions, resources and operations.
-// The elements of a box are never enumerated, so the cost does not depend on their number.
+// Package boxset implements set operations on unions of boxes. A box is a Cartesian product of sets. For
+// example, a webhook rule matches a box of requests: groups × versions × resources × operations. The
+// elements of a box are never enumerated, so the cost does not depend on their number.
 package boxset
 
 import (
@@ -126,7 +126,7 @@ func Minus(a, b []Box) ([]Box, error) {
 	return out, nil
 }
 
-// size returns 1, plus the number of dimensions, plus the number of listed values in all dimensions.
+// size is the cost of a comparison with the box: 1, plus its dimensions, plus the listed values in all dimensions.
 func (b Box) size() int {
 	n := 1
 	for _, v := range b {

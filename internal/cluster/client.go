@@ -52,9 +52,9 @@ func (c *Client) Forget() {
 	clear(c.groups)
 }
 
-// convertError converts an error of client-go. It returns an *apierrors.StatusError for an error of a single
-// request, an *UnreachableError for an error of the whole cluster, and the error of ctx
-// unchanged. The result never contains the server's address, which may contain a password.
+// convertError converts an error of client-go: the failure of a single request to an
+// *apierrors.StatusError, and the failure of the whole cluster to an *UnreachableError. It returns an error
+// of ctx unchanged. The result never contains the server's address, which may contain a password.
 func (c *Client) convertError(ctx context.Context, err error) error {
 	var status *apierrors.StatusError
 	var sent *url.Error

@@ -59,7 +59,7 @@ func (p Pos) Compare(q Pos) int {
 type Fields map[string]Pos
 
 // At returns the position of a field. If this position is unknown, At returns the position of the nearest
-// enclosing field with a known position. If there is none, it returns whole.
+// enclosing field with a known position. If no position is known, it returns the parameter whole.
 func (f Fields) At(field string, whole Pos) Pos {
 	for field != "" {
 		if p, ok := f[field]; ok {

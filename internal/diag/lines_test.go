@@ -21,7 +21,7 @@ func TestErrorIsOneLine(t *testing.T) {
 	}
 }
 
-// TestLinesDrop checks that positions in a text that is read in parts equal those in the whole text.
+// TestLinesDrop reads a text in parts. Positions in the parts must be the positions in the whole text.
 func TestLinesDrop(t *testing.T) {
 	text := "one\ntwo\n\nthree, which is long\r\nfour"
 	whole := diag.Lines{File: "f", Text: []byte(text), Line: 1}

@@ -14,7 +14,7 @@ const maxNear = 128
 // minLike is the minimum length of a word that is searched in longer names.
 const minLike = 3
 
-// Nearest returns up to three names in among that are most similar to word, most similar first. If
+// Nearest returns up to three names of the list among: those most similar to word, most similar first. If
 // some names differ from word only in case, it returns only these names. Otherwise the order is:
 //   - names that begin with word
 //   - names that differ from word in a few letters
@@ -72,7 +72,7 @@ func firstWords(name, word string) string {
 	return strings.Join(words[:min(len(words), strings.Count(word, "-")+1)], "-")
 }
 
-// DidYouMean returns a message suffix with the names in among that are similar to word: ` (did you
+// DidYouMean returns a message suffix with the names of the list among that are similar to word: ` (did you
 // mean "a" or "b"?)`. It returns "" if no name is similar.
 func DidYouMean(word string, among []string) string {
 	near := Nearest(word, among)

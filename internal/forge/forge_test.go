@@ -294,8 +294,8 @@ func TestComment(t *testing.T) {
 	})
 }
 
-// TestCommentOfAJob comments with a token that cannot look up its user. It must not edit
-// comments by other authors.
+// TestCommentOfAJob comments with a token that cannot look up its user. Comment must not edit comments by
+// others.
 func TestCommentOfAJob(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		const marker = "<!-- quayside:diff -->"

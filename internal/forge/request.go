@@ -173,7 +173,7 @@ func (c *Client) responseError(method, path string, answer *http.Response, data 
 	return &statusError{answer.StatusCode, c.maskToken(sanitize.Line(text))}
 }
 
-// plainMessage returns the text of a message in a response. It returns a value that is not a string as JSON.
+// plainMessage returns the text of a message in a response. If the message is not a string, it returns its JSON.
 func plainMessage(v any) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -50,8 +50,8 @@ func newLongRepository(b *testing.B, n int) string {
 	return dir
 }
 
-// BenchmarkMergeBase finds the merge base of two branches, and compares the time with go-git. The branch main
-// has 20,000 commits. Every diff and propose finds a merge base.
+// BenchmarkMergeBase finds the merge base of two branches, and compares the time with go-git. The branch
+// main has 20,000 commits. The commands diff and propose need a merge base.
 func BenchmarkMergeBase(b *testing.B) {
 	dir := newLongRepository(b, 20_000)
 	var took [2]time.Duration

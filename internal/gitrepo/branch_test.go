@@ -156,8 +156,8 @@ func TestIsGenerated(t *testing.T) {
 	}
 }
 
-// TestBranchRemovesLeftTrees checks that Branch removes the registered work trees of killed runs, even if their
-// files no longer exist, and no other work trees.
+// TestBranchRemovesLeftTrees checks that Branch removes only the registered work trees of killed runs. It
+// must also remove those whose files no longer exist.
 func TestBranchRemovesLeftTrees(t *testing.T) {
 	dir, tmp := newRepository(t), t.TempDir()
 	ended := exec.Command("git", "version")

@@ -131,9 +131,9 @@ func StateDir(top string) (string, error) {
 	return resolveState(state, top)
 }
 
-// tolerantStorage hides those repository extensions from go-git that do not matter for reading: worktreeConfig,
-// relativeWorktrees, preciousObjects and partialClone. If a partial clone lacks an object, reading the object
-// is an error.
+// tolerantStorage hides from go-git the repository extensions that do not matter for reading:
+// worktreeConfig, relativeWorktrees, preciousObjects and partialClone. If a partial clone lacks an object,
+// reading the object is an error.
 type tolerantStorage struct{ *filesystem.Storage }
 
 // Config returns the configuration of the repository without the extensions that t hides.

@@ -132,8 +132,8 @@ func (s *Summary) Operator(namespace, pkg string) (OperatorHealth, bool) {
 	return OperatorHealth{}, false
 }
 
-// HasPin reports whether the operator was observed with the bundle of pin. If the digest of the bundle is
-// unknown, HasPin compares the checksums of the pins.
+// HasPin reports whether the operator was observed with the bundle of pin. If a digest is unknown, HasPin
+// compares the checksum of pin with the observed one.
 func (o OperatorHealth) HasPin(pin lockfile.Pin) bool {
 	if digest := pin.BundleDigest(); o.Bundle != "" && digest != "" {
 		return o.Bundle == digest
@@ -256,8 +256,8 @@ func shortDigest(digest string) string {
 	return strings.ToValidUTF8(digest[:keep], "")
 }
 
-// ObservedVersions returns the versions of the objects of an installation, sorted and without
-// duplicates. The version of an object is in an annotation (exact) or in a label.
+// ObservedVersions returns the versions of the objects of an installation, sorted and without duplicates.
+// The version of an object is in an annotation or, if the annotation is missing, in a label.
 func ObservedVersions(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed) []string {
 	found := indexObserved(got)
 	var out []string

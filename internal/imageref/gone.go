@@ -24,8 +24,8 @@ func goneImages() []goneImage {
 	}
 }
 
-// FindGone reports whether an image is known to be gone from its registry. If so, why is the reason, and
-// successor is the image that replaces it, without tag and digest. successor is empty if there is none.
+// FindGone reports whether an image is known to be gone from its registry. If so, it returns the reason in
+// why. In successor it returns the image that replaces it, without tag and digest, or "" if there is none.
 func FindGone(image string) (why, successor string, ok bool) {
 	if !Valid(image) {
 		return "", "", false

@@ -149,8 +149,8 @@ func Host(registry string) string {
 	return registry
 }
 
-// IsRepositoryPrefix reports whether s is a registry with or without a path, without scheme, tag
-// and digest: "quay.io", "quay.io/org".
+// IsRepositoryPrefix reports whether s is a registry, optionally with a path: "quay.io", "quay.io/org". It
+// returns false for text with a scheme, a tag or a digest.
 func IsRepositoryPrefix(s string) bool {
 	host, remainder, _ := strings.Cut(s, "/")
 	_, err := name.NewRegistry(host, name.StrictValidation)

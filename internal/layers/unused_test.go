@@ -41,13 +41,13 @@ func kept() map[string]string {
 	return out
 }
 
-// TestUnused finds every constant, variable, type and field that the program does not use. The tools of make
-// lint do not find all of them: deadcode finds only unreachable functions and methods. The linter unused
-// ignores exported names, and accepts a field that the program sets but never reads. Uses in tests, and in
-// packages whose names end in "test", do not count.
+// TestUnused finds every constant, variable, type and field that the program does not use. The tools of
+// make lint do not find all of them: deadcode finds only unreachable functions and methods. The linter
+// unused ignores exported names, and accepts a field that the program sets but never reads. Uses in tests,
+// and in packages whose names end in "test", do not count.
 //
-// Cached results of this test are valid: it reads the sources itself, and uses the go command only
-// for imported packages.
+// The go command may cache the result of this test, because the test reads the sources itself. It uses the
+// go command only for imported packages.
 func TestUnused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("type-checks the whole program")

@@ -104,7 +104,7 @@ func (r *Results) add(k key, data []byte) {
 	r.added = r.use(k, data) || r.added
 }
 
-// use adds a result to used. It returns false if the result does not fit into the file.
+// use adds a result to r.used. It returns false if the result does not fit into the file.
 func (r *Results) use(k key, data []byte) bool {
 	size := len(k) + binary.MaxVarintLen64 + len(data)
 	if sha256.Size+r.size+size > MaxSize {

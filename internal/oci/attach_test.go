@@ -29,8 +29,8 @@ func newSignable(t *testing.T, server *ocitest.Server) (*oci.Client, string) {
 	return c, repo + "@" + p.Digest()
 }
 
-// TestAttach attaches artifacts to an image, in registries with and without the referrers API.
-// Each must be attached once, in any order and after repeated calls.
+// TestAttach attaches artifacts to an image, in registries with and without the referrers API. Each
+// artifact must be attached exactly once, whatever the order and the number of calls.
 func TestAttach(t *testing.T) {
 	for name, server := range map[string]*ocitest.Server{"tag": ocitest.New(t), "referrers": ocitest.NewReferring(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -71,8 +71,8 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Retry configures timeouts and retries. Only temporary errors are retried: a lost or stalled
-// connection, and the statuses 408, 429 and 5xx. 401, 403 and 404 are not. A zero field means the
+// Retry configures timeouts and retries. Only temporary errors are retried: a lost or stalled connection,
+// and the statuses 408, 429 and 5xx. The statuses 401, 403 and 404 are not retried. A zero field means the
 // default.
 type Retry struct {
 	Attempts int           // attempts for each request, including the first; default 4
@@ -92,8 +92,8 @@ func (r Retry) withDefaults() Retry {
 	}
 }
 
-// Progress describes the transfer of one blob. Before several layers are fetched concurrently, each
-// missing layer is reported once.
+// Progress describes the transfer of one blob. Each missing layer of an image is also reported before the
+// first layer is fetched, so that the total size is known.
 type Progress struct {
 	Image  string // reference as requested
 	Digest string // digest of the blob

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/store"
 )
 
-// downloads is a kind of record in the store. There is one record for each URL, about the last download.
+// downloads is a kind of record in the store. There is one such record for each downloaded URL.
 const downloads = "downloads"
 
 // download is a record of the last download of a URL.

@@ -80,8 +80,8 @@ func mayBeBundle(artifactType string) bool {
 	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
 }
 
-// isAnySignature reports whether a referrer may be a signature of any kind. Copying uses it instead
-// of [mayBeBundle].
+// isAnySignature reports whether a referrer may be a signature of any kind. Copies of images include all
+// such referrers.
 func isAnySignature(artifactType string) bool {
 	return mayBeBundle(artifactType) || artifactType == notarySignatureType
 }

@@ -222,9 +222,9 @@ func checkRedirect(req *http.Request, private bool) error {
 	return nil
 }
 
-// isPrivate reports whether the name of a host shows that the host is in a private network. A name
-// without a dot is in the local network. A name that ends in a number is an IPv4 address in a spelling
-// that only some resolvers accept.
+// isPrivate reports whether the name of a host shows that the host is in a private network. It also returns
+// true for a name without a dot, which is in the local network, and for a name that ends in a number,
+// because some resolvers parse it as an IPv4 address.
 func isPrivate(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if ip, err := netip.ParseAddr(host); err == nil {

@@ -23,8 +23,8 @@ func (read FileFunc) ReadFile(name string) ([]byte, error) { return read(name) }
 // ReadLink returns fs.ErrInvalid.
 func (FileFunc) ReadLink(string) (string, error) { return "", fs.ErrInvalid }
 
-// ReplacingSource is Base with some files replaced. Dir contains only replaced files, and no
-// symbolic link leads into it.
+// ReplacingSource provides the files of Base, but replaces some of them. The directory Dir contains only
+// replaced files, and no symbolic link leads into it.
 type ReplacingSource struct {
 	Dir   string
 	Files func(name string) ([]byte, bool) // returns false for files that are not replaced

@@ -117,7 +117,7 @@ func (t *Trace) places(i int, n *yamlnode.Node) map[diag.Pos]diag.Pos {
 	return p.origins
 }
 
-// origin returns the source document of object i, and the file of this document. It returns nil if unknown.
+// origin returns the source document of object i, and the file of this document. doc is nil if it is unknown.
 func (t *Trace) origin(i int, n *yamlnode.Node) (doc *yamlnode.Node, file string) {
 	now := objectIDOf(n)
 	if doc, file := t.findListed(now); doc != nil {

@@ -20,7 +20,7 @@ type Input struct {
 	ArgoCDInput `json:",inline"`
 }
 
-// InputSchema returns the JSON schema of Input: of the items of the lists in inputs/, and of
+// InputSchema returns the JSON schema of Input. It applies to the items of the lists in inputs/, and to
 // spec.defaultValues of a ResourceSetInputProvider.
 func InputSchema() []byte {
 	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "inputs of a cluster", Input{})

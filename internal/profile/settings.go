@@ -47,8 +47,8 @@ type Cluster struct {
 	ValuesAt map[string]diag.Pos `json:"-"` // positions of HelmValues, by operator
 }
 
-// WithDefaults returns c with the APIs and objects that d provides. If c has no Kubernetes version, it gets
-// the version of d.
+// WithDefaults returns c, extended by the APIs and objects that d provides. If c has no Kubernetes version,
+// it gets the version of d.
 func (c Cluster) WithDefaults(d Cluster) Cluster {
 	c.KubernetesVersion = cmp.Or(c.KubernetesVersion, d.KubernetesVersion)
 	c.Provides = Provides{APIs: slices.Concat(d.Provides.APIs, c.Provides.APIs), Objects: slices.Concat(d.Provides.Objects, c.Provides.Objects)}

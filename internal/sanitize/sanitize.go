@@ -171,8 +171,8 @@ func skipColor(s string) int {
 	return 0
 }
 
-// isWorkflowCommand reports whether s starts with a command that GitHub's runner, Azure Pipelines
-// or TeamCity execute anywhere in a line.
+// isWorkflowCommand reports whether s starts with a command that GitHub's runner, Azure Pipelines or
+// TeamCity execute even if other text precedes it on the line.
 func isWorkflowCommand(s string) bool {
 	rest, ok := strings.CutPrefix(s, "##")
 	if !ok {

@@ -27,7 +27,7 @@ func (h history) good(bundle string, from, to int) bool {
 	return from >= 0
 }
 
-// since returns the hour since which the cluster has been healthy with the bundle that it has at hour.
+// since returns the hour since which the cluster has been healthy with the bundle that it runs at hour.
 func (h history) since(hour int) int {
 	from := hour
 	for from > 0 && h.bundle[from-1] == h.bundle[hour] && h.healthy[from-1] {

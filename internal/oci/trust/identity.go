@@ -26,8 +26,8 @@ import (
 // as provenance, are not signatures of the image.
 const signPredicate = "https://sigstore.dev/cosign/sign/v1"
 
-// identityChecker accepts signatures with a certificate for an identity, issued by a certificate
-// authority of the trust root.
+// identityChecker accepts signatures whose certificate a certificate authority of the trust root has issued
+// for an identity.
 type identityChecker struct {
 	verifier *verify.Verifier
 	identity verify.CertificateIdentity

@@ -52,7 +52,7 @@ func renameLogs(tb testing.TB, logs map[string]*root.TransparencyLog) map[string
 	return out
 }
 
-// bundle returns a bundle that signs the image with this digest, with a log entry at a time. The
+// bundle returns a bundle that signs the image with this digest, with a log entry at the given time. The
 // certificate is valid for ten minutes from now.
 func (l *logged) bundle(tb testing.TB, digest, identity, issuer string, logged time.Time) []byte {
 	tb.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
-// TestStatements requires provenance in addition to a signature, and forges it. Only statements
-// about this image by accepted signers may be used.
+// TestStatements verifies images that need provenance in addition to a signature. Some of the provenance is
+// forged. Only statements about this image by accepted signers may be used.
 func TestStatements(t *testing.T) {
 	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
 	trusted := newAuthority(t)

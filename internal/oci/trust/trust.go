@@ -121,8 +121,8 @@ func normalMatch(pattern string) (string, error) {
 	return "", fmt.Errorf("match %q: no repository can match: write the repository in full and in lower case, such as quay.io/org/* or docker.io/library/busybox", pattern)
 }
 
-// VerifyObservation verifies that bundle, a sigstore bundle, is a signature of data by a signer of any rule for
-// [Observations].
+// VerifyObservation verifies that bundle, a sigstore bundle, is a signature of data by a signer that any
+// rule for [Observations] accepts.
 func (p *Policy) VerifyObservation(data, bundle []byte) error {
 	if p == nil || len(p.observations) == 0 {
 		return errors.New("no rule for " + Observations + " in spec.trust")
