@@ -220,7 +220,7 @@ func (x *inspector) adoptionState(op *operator) (State, []Reason) {
 
 // notInTreeReason returns the reason for a pinned operator that has no objects in this cluster's tree.
 func notInTreeReason() Reason {
-	return Reason{Code: "not-in-tree", Message: "the tree of this cluster does not contain the operator, which would be unmanaged: add the operator to the cluster's operators in quayside.yaml"}
+	return Reason{Code: "not-in-tree", Message: "after the adoption, nothing would manage the operator, because the tree of this cluster does not contain it: add the operator to the cluster's operators in quayside.yaml"}
 }
 
 // detachedState returns the state of an operator without a Subscription and ClusterServiceVersion. The state is
@@ -278,7 +278,7 @@ func (x *inspector) blockingReasons(op *operator) []Reason {
 		block("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, formatPhase(csv), strings.TrimSuffix(": "+csv.Message, ": "))
 	}
 	if len(op.otherSubscriptions) > 0 {
-		block("several-subscriptions", "Subscription %s is for the same package: keep only %s and delete the others with --cascade=orphan, because OLM would install from them", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
+		block("several-subscriptions", "the package also has the Subscription %s, from which OLM would install: keep only %s, and delete the others with --cascade=orphan", strings.Join(op.otherSubscriptions, ", "), op.subscription.Name)
 	}
 	switch {
 	case op.pin == nil && op.subscription == nil:

@@ -49,7 +49,7 @@ func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 	case o.Labels[labelManaged] == "true":
 		return Never, "installed by OLM from this or an earlier bundle, but not in the tree: it is kept without an owner, and nothing manages it"
 	case hasOwnerOfKind(o, "ClusterServiceVersion"):
-		return Never, "created by the operator or by hand, and owned by the ClusterServiceVersion, which is deleted with Orphan: it is kept without an owner"
+		return Never, "created by the operator or by hand, and owned by the ClusterServiceVersion: it is kept without an owner, because the ClusterServiceVersion is deleted with Orphan"
 	case isManaged(o):
 		return Never, "created by the operator or by hand, only labelled by OLM: stays unchanged"
 	}
@@ -60,7 +60,7 @@ func (c *clusterState) leftoverStage(o *snapshot.LiveObject) (Stage, string) {
 func olmLeftover(o *snapshot.LiveObject) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterServiceVersion" && o.Labels[snapshot.CopiedFrom] != "":
-		return AtDetach, "OLM's copy of the ClusterServiceVersion: deleted with Orphan after the original, because it owns the operator's permissions in this namespace"
+		return AtDetach, "OLM's copy of the ClusterServiceVersion: deleted after the original, and with Orphan, because the copy owns the operator's permissions in this namespace"
 	case o.Kind == "ClusterServiceVersion":
 		return AtDetach, "the installed version: deleted with Orphan, after its finalizer is removed"
 	case o.Kind == "Subscription":
@@ -83,7 +83,7 @@ func isOwnerV1(by snapshot.Owner) bool { return snapshot.IsOwnerInOLMv1(by.APIVe
 func extensionLeftover(o *snapshot.LiveObject) (Stage, string) {
 	switch {
 	case o.Kind == "ClusterExtension":
-		return AtDetach, "OLM's upgrade settings: deleted with Orphan, once no object names it as an owner and its finalizers are removed"
+		return AtDetach, "OLM v1's upgrade settings: deleted with Orphan, after the ownerReferences to this object and its finalizers are removed"
 	case snapshot.IsOwnerInOLMv1(o.APIVersion, o.Kind):
 		return AtDetach, "OLM's revision of the operator: deleted with Orphan, once no object names it as an owner and its finalizer is removed"
 	case o.Group == k8s.RBACGroup:

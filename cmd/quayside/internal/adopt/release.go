@@ -119,7 +119,7 @@ func (x *inspector) releaseReasons(op *operator) []Reason {
 	}
 	for _, o := range r.Objects {
 		if ours := x.treeObject(r, o); ours != nil && o.Is("Secret") && !maps.Equal(secretData(o.Body()), secretData(ours)) {
-			block("other-secret", "the data of %s in the tree differs from the data that Helm installed: set the values on which it depends", ours.Key())
+			block("other-secret", "the data of %s in the tree differs from the data that Helm installed: set the chart's values that determine this data", ours.Key())
 		}
 	}
 	return out

@@ -110,10 +110,10 @@ func newAdoptRun(h cli.Host) *cobra.Command {
 	f := cmd.Flags()
 	o.addFlags(cmd)
 	f.IntVar(&o.step, "step", 0, "execute only the step with this `NUMBER`, even if it is done")
-	f.StringVar(&o.skip, "skip", "", "continue past the failed check or the deleted object at which the run stopped; the `REASON` is recorded in the journal")
+	f.StringVar(&o.skip, "skip", "", "accept the failed check or the deleted object at which the run stopped, and continue; the journal records the `REASON`")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "also execute the clean-up steps, which cannot be reverted")
 	f.DurationVar(&o.sync, "olm-sync", 15*time.Second, "wait for this `DURATION` after OLM has started, so that it has processed every object before the postconditions are checked")
-	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "if OLM has been stopped for this `DURATION`, start it as soon as no operator is being detached, and stop it again for the next operator")
+	f.DurationVar(&o.maxDown, "max-olm-downtime", time.Minute, "start OLM early if it has been stopped for longer than this `DURATION` and no operator is being detached; OLM is stopped again for the next operator")
 	f.DurationVar(&o.watch, "watch", 5*time.Minute, "probe permissions, webhooks, conversion, APIs, pods and custom resources during the run, and for this `DURATION` after OLM was started again; 0 means no probes")
 	f.StringVar(&o.report, "report", "", "write a report of all runs of the plan to this `FILE`: Markdown if it ends in .md, otherwise JSON")
 	f.BoolVar(o.Offline, "offline", false, "fetch no bundles; list missing ones")
@@ -404,7 +404,7 @@ func (s *terminalPrompter) ReportOLM(step plan.Step, started bool) {
 
 // ReportProbing reports that the probes continue after the last step.
 func (s *terminalPrompter) ReportProbing(left time.Duration) {
-	s.Log.Note("the steps are done; probing for another %s (--watch); Ctrl-C ends it", left.Round(time.Second))
+	s.Log.Note("all steps are done; the probes continue for %s (--watch); Ctrl-C ends the probes", left.Round(time.Second))
 }
 
 // wallClock is the clock of a run in real time.

@@ -70,7 +70,7 @@ func (r *clusterReader) addChart(o *snapshot.LiveObject) {
 	}
 	for _, op := range r.Operators {
 		if op.Key() == sub.Key() || op.Namespace == sub.Namespace && op.Package == sub.Package {
-			r.skip(o, true, "%s %s/%s installs an operator with the same name or package in namespace %s", op.Kind, op.object.Namespace, op.object.Name, op.Namespace)
+			r.skip(o, true, "%s %s/%s installs an operator with the same name or package in the same namespace, %s", op.Kind, op.object.Namespace, op.object.Name, op.Namespace)
 			return
 		}
 	}
@@ -244,7 +244,7 @@ func installedByFlux(o map[string]any) (is installedChart, why string) {
 		is.notes = append(is.notes, "it is suspended in Flux")
 	}
 	if done := k8s.At(o, "status", "observedGeneration"); !k8s.Equal(done, k8s.At(o, "metadata", "generation")) {
-		is.notes = append(is.notes, "Flux has not processed its current spec: the installed release may have other values")
+		is.notes = append(is.notes, "Flux has not processed the current spec of the HelmRelease: the installed release may have other values")
 	}
 	return is, ""
 }

@@ -43,7 +43,7 @@ func TestReadCharts(t *testing.T) {
 		"build metadata":                  {[]string{release("a", "", history("a", ", chartVersion: 1.0.0+ab, ociDigest: \"sha256:0123456789abcdef\""))}, "ns/a lamp-1.0.0+ab"},
 		"a chart in Git":                  {[]string{strings.Replace(release("a", "", history("a", "")), "kind: HelmRepository", "kind: GitRepository", 1)}, `it cannot be declared: "lamp" is not a directory of this repository with a chart`},
 		"a ConfigMap that is not there":   {[]string{release("a", ", valuesFrom: [{kind: ConfigMap, name: v}]", history("a", ""))}, `it cannot be declared: ConfigMap ns/v with the key "values.yaml" is not declared`},
-		"two of a package":                {[]string{release("a", "", history("a", "")), release("b", "", history("b", ""))}, "ns/a lamp-1.0.0\nHelmRelease ns/a installs an operator with the same name or package in namespace ns"},
+		"two of a package":                {[]string{release("a", "", history("a", "")), release("b", "", history("b", ""))}, "ns/a lamp-1.0.0\nHelmRelease ns/a installs an operator with the same name or package in the same namespace, ns"},
 		"an Application":                  {[]string{app(chart, "{sync: {status: Synced, revision: 1.0.0}}")}, "ns/a lamp-1.0.0"},
 		"an Application without a sync":   {[]string{app(chart, "{sync: {status: Unknown, revision: 1.0.0}}")}, "status.history is empty: Argo CD has installed no version"},
 		"an Application without revision": {[]string{app(chart, "{sync: {status: Synced}}")}, "status.sync.revision is missing"},

@@ -174,7 +174,7 @@ func (m *declarationBuilder) addOperatorGroups(ops []Operator) {
 		case !used[g.Namespace]:
 			m.skip(g.LiveObject, "no operator is imported in its namespace")
 		case m.groups[g.Namespace].Name != g.Name:
-			m.skip(g.LiveObject, "the operators in its namespace were installed under OperatorGroup %s", m.groups[g.Namespace].Name)
+			m.skip(g.LiveObject, "the operators in this namespace were installed with another OperatorGroup, %s", m.groups[g.Namespace].Name)
 		default:
 			m.addOperatorGroup(g)
 		}

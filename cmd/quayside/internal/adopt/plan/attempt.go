@@ -163,7 +163,7 @@ func isCreateSettled(t Attempt) (bool, error) {
 	case t.Live == nil || t.Sent:
 		return t.Live != nil, nil
 	}
-	return false, t.changedf("was recreated, but not by this plan: stop the program that applies it, and delete it (with --cascade=orphan)")
+	return false, t.changedf("was recreated by another program: stop that program, and delete the object (with --cascade=orphan)")
 }
 
 func createObject(t Attempt) (q Request, more bool) { return Request{Create: t.Rendered}, false }

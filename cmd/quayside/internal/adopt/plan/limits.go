@@ -213,7 +213,7 @@ func (p *Plan) CheckRevert(back *Plan) error {
 	for _, s := range back.Steps {
 		for i, a := range s.Actions {
 			if !undone[a.Do][a.Object] {
-				return fmt.Errorf("step %d, action %d of the revert: the plan does not list %s for %s", s.Number, i+1, a.Object, a.Do)
+				return fmt.Errorf("step %d, action %d of the revert: the plan has no action %s on %s", s.Number, i+1, a.Do, a.Object)
 			}
 		}
 	}

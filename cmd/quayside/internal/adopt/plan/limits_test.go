@@ -200,7 +200,7 @@ func TestReturnOnlyNames(t *testing.T) {
 			verbs[a.Do] = true
 			forged := clonePlan(t, way)
 			forged.Steps[n].Actions[i].Object.Name += "-other"
-			if err := p.CheckRevert(forged); err == nil || !strings.Contains(err.Error(), "the plan does not list") {
+			if err := p.CheckRevert(forged); err == nil || !strings.Contains(err.Error(), "the plan has no action") {
 				t.Errorf("%s %s of another name: %v", a.Do, a.Object, err)
 			}
 		}

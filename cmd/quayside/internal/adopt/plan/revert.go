@@ -214,7 +214,7 @@ func undoScale(a Action, _ ExecutedAction, _ k8s.Object) (Action, bool) {
 func (m *revertBuilder) skippedNamespace(at *executedPart) SkippedOperator {
 	if at.alreadyDetached {
 		return SkippedOperator{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
-			"%s of OLM already deleted and not needed: OLM no longer managed these operators. To restore the previous pods, revert the commit that finished the adoption, and apply its tree",
+			"%s of OLM already deleted; they are not needed, because OLM no longer managed these operators. To restore the previous pods, revert the commit that finished the adoption, and apply the tree after the revert",
 			diag.Count(at.cleaned, "object"))}}
 	}
 	var csvs []string

@@ -62,7 +62,7 @@ type Prompter interface {
 // Progress is the result of a run, with the state of every step of the plan.
 type Progress struct {
 	Steps    []StepResult         `json:"steps" doc:"Result of each step, in order."`
-	Stopped  []k8s.Ref            `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Stopped  []k8s.Ref            `json:"stopped" doc:"OLM's controllers that the plan has stopped and has not started again."`
 	Ways     []Way                `json:"ways" form:"enum=continue|skip|revert|new-plan" doc:"Ways to go on if the run ended early. continue: repeat the command, after a cause outside of the plan is fixed; skip: repeat it with --skip and a reason; revert: return to OLM; new-plan: make a new plan, because no step has begun."`
 	Downtime int64                `json:"olmDowntime,omitempty" doc:"Milliseconds for which the plan has stopped OLM so far."`
 	Probes   []verify.ProbeResult `json:"probes,omitempty" doc:"Results of the probes of this run, by kind. Absent without probes."`

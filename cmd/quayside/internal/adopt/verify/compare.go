@@ -147,7 +147,7 @@ func checkNoRestart(c *comparison, was ObjectState, is *ObjectState) []Finding {
 		out = append(out, newFindings(Template, was.Ref, "has a different pod template, which is not planned")...)
 	}
 	if slices.ContainsFunc(is.Pods.ReplicaSets, func(uid string) bool { return !slices.Contains(was.Pods.ReplicaSets, uid) }) {
-		return append(out, newFindings(Rollout, was.Ref, "has a new ReplicaSet: its pods restart, which is not planned")...)
+		return append(out, newFindings(Rollout, was.Ref, "has a new ReplicaSet: its pods restart, although the plan does not restart them")...)
 	}
 	return append(out, noteReplacedPods(was, is)...)
 }
