@@ -269,9 +269,9 @@ func writeFatPackage(b *testing.B, file string, i, versions int) {
 	check(b, w.Flush())
 }
 
-// BenchmarkGrowth measures reading catalogs of 100 and of 1000 packages with fifty versions each. The larger
-// one should take ten times as long, or with an index the same time. Each catalog is one file, so that checking
-// it for changes takes the same time.
+// BenchmarkGrowth measures reading catalogs of 100 and of 1000 packages with fifty versions each.
+// The larger catalog should take ten times as long; with an index, both should take the same time.
+// Each catalog is one file, so that checking it for changes takes the same time.
 func BenchmarkGrowth(b *testing.B) {
 	exe := programPath(b)
 	for _, packages := range []int{100, 1000} {

@@ -79,8 +79,8 @@ func newCatalogShow(a *app) *cobra.Command {
 	return cmd
 }
 
-// describe returns the details of a package in each catalog that has it. With sizes, it looks up the sizes of
-// the images.
+// describe returns the details of a package in each catalog that has it. If sizes is true, it looks
+// up the sizes of the images.
 func (o *catalogOptions) describe(cmd *cobra.Command, name string, sizes bool) (inventory.PackageDescriptions, error) {
 	var out inventory.PackageDescriptions
 	p, sh, x, err := o.openCatalogs(cmd, name)

@@ -58,8 +58,8 @@ func TestKilledRender(t *testing.T) {
 	}
 }
 
-// foreignLine returns the first line that only the text now has, and neither the text before nor
-// the text after. If there is no such line, it returns "". It ignores temporary files.
+// foreignLine returns the first line of the text now that is in neither of the texts before and
+// after, or "" if there is none. It ignores temporary files.
 func foreignLine(now, before, after string) string {
 	known := map[string]bool{}
 	for line := range strings.Lines(before + after) {

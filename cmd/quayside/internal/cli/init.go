@@ -225,8 +225,8 @@ func (o *initOptions) chooseDeclarations(cmd *cobra.Command, dir string) (open [
 	return open, nil
 }
 
-// errEnvironments returns an error that asks the user to choose an environment, and prints a command for
-// each.
+// errEnvironments returns an error that asks the user to choose an environment, and lists a command
+// for each one.
 func (o *initOptions) errEnvironments(cmd *cobra.Command, proposal workspace.Proposal) error {
 	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {

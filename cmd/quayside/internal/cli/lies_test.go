@@ -160,7 +160,7 @@ func TestLiesInTheLock(t *testing.T) {
 	}
 }
 
-// setString sets the n-th string in v to lie, for n = *number, and returns its path, or "" if v has fewer strings.
+// setString replaces the string with index *number in v by lie. It returns the path of the string, or "" if not found.
 func setString(v reflect.Value, path, lie string, number *int) (found string) {
 	each := func(v reflect.Value, step string) bool {
 		if found == "" {

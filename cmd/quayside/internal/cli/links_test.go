@@ -17,8 +17,8 @@ import (
 // secret is the content of files outside of the repository.
 const secret = "c2VjcmV0LW91dHNpZGU="
 
-// newAttackedRepo writes a repository with the quickstart in envs/dev, and outside of the repository
-// a directory victim with the same files and a Secret.
+// newAttackedRepo writes a repository with the quickstart in envs/dev. Outside of the repository,
+// it writes the directory victim with the same files and a Secret.
 func newAttackedRepo(t *testing.T, settings string) (top, dir string) {
 	t.Helper()
 	top = t.TempDir()

@@ -89,8 +89,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// applyArtifacts creates the objects that want returns in a cluster, whenever the tag main of a
-// repository moves to another signed artifact.
+// applyArtifacts puts objects into a cluster whenever the tag main of a repository moves to another
+// signed artifact. want returns these objects.
 func applyArtifacts(ctx context.Context, c *clustertest.Server, repository string, want func() []clustertest.Object) {
 	for at := ""; ; {
 		if digest := tagDigest(ctx, repository, "main"); digest != at && tagDigest(ctx, repository, strings.Replace(digest, ":", "-", 1)+".sig") != "" {

@@ -204,8 +204,8 @@ func copyCorpus(t *testing.T, archive *txtar.Archive, dir string) bool {
 	return true
 }
 
-// isNoticed reports whether resolve, render, verify or diff reports the mistake in a workspace.
-// sound and outdated are the results of verify and outdated in the workspace without the mistake.
+// isNoticed reports whether resolve, render, verify or diff reports the mistake in a workspace. sound and
+// outdated are the results of 'quayside verify' and 'quayside outdated' in the workspace without the mistake.
 func isNoticed(t *testing.T, dir, cache string, sound, outdated outcome) bool {
 	t.Helper()
 	for _, command := range []string{"resolve --offline", "render --offline", "verify --offline", "diff HEAD --offline"} {

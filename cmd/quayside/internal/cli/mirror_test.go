@@ -11,7 +11,7 @@ import (
 )
 
 // TestMirrorCarriesSignatures copies signed images to each kind of registry, directly and through a
-// layout. The copies must be usable without the original registry, with required signatures.
+// layout. The copies must be usable without the original registry, even if signatures are required.
 func TestMirrorCarriesSignatures(t *testing.T) {
 	for name, target := range map[string]func(testing.TB) *ocitest.Server{
 		"a registry that lists referrers": ocitest.NewReferring,

@@ -13,11 +13,11 @@ import (
 	"github.com/quayside/quayside/internal/testing/forgetest"
 )
 
-// TestNightlyJobs runs the nightly job of the GitHub action and of the GitLab component, as their files define
-// them. It plays three nights in examples/fleet, and thirty in make nights. The catalog grows, and some of the
-// proposed branches are merged. On main and on every branch, no environment may be ahead of its upstream
-// environment. With -short, it plays one night of the action, which suffices to find a State.Upstream in
-// package rules that always returns nil.
+// TestNightlyJobs runs the nightly job of the GitHub action and of the GitLab component, as their files
+// define them. It plays three nights in examples/fleet, and thirty in make nights. The catalog grows,
+// and some of the proposed branches are merged. On main and on every branch, no environment may be
+// ahead of its upstream environment. With -short, it plays one night of the action, which suffices to
+// detect the fault that State.Upstream in package rules always returns nil.
 func TestNightlyJobs(t *testing.T) {
 	nights := 3
 	switch {

@@ -171,8 +171,8 @@ func (o *promoteOptions) ruleFor(e *upgrade.Environment) (*gate.Criteria, error)
 	return &rule, err
 }
 
-// run runs the promotions and prints the result. It calls write, unless write is nil, for each step. The
-// argument several is true if args names no environments.
+// run runs the promotions and prints the result. It calls write for each step, unless write is nil.
+// The argument several is true if args names no environments.
 func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *upgrade.PromotionStepReport, several bool) error) (*upgrade.PromotionReport, error) {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()

@@ -18,8 +18,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
-// newPushedWorkspace returns a resolved and rendered quickstart, with its catalog and bundles in a
-// registry below /shop.
+// newPushedWorkspace returns a resolved and rendered copy of the quickstart, whose catalog and
+// bundles are in a registry, in repositories below /shop.
 func newPushedWorkspace(t *testing.T, server *ocitest.Server, cache string) string {
 	t.Helper()
 	dir, repo := quickstart(t), server.Host+"/shop/"
@@ -185,8 +185,8 @@ func TestPullTwoProcesses(t *testing.T) {
 	}
 }
 
-// newPushedWorkspace returns a resolved and rendered copy of the quickstart, whose catalog and
-// bundles are in a registry, in repositories below /shop.
+// TestPullDamagedStore flips a bit in every file of the store. The results must be the same, and
+// the damaged files that are read must be repaired.
 func TestPullDamagedStore(t *testing.T) {
 	server := ocitest.New(t)
 	cache := t.TempDir()

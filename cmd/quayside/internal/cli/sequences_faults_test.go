@@ -38,8 +38,8 @@ func TestSequencesFindFaults(t *testing.T) {
 	}
 }
 
-// buildWithout builds the tests of this package. For each function in without, which is in a file
-// of package rules, the build always returns the given value.
+// buildWithout builds the tests of this package. In this build, each function that without names,
+// in a file of package rules, always returns the given value.
 func buildWithout(t *testing.T, file string, without map[string]string) string {
 	dir := t.TempDir()
 	source, err := filepath.Abs(filepath.Join("..", "rules", file))

@@ -283,7 +283,7 @@ func (s *sequence) isRequested(text, pkg string) bool {
 	return ok && len(pin.RequestedBy) > 0
 }
 
-// isRequestedAtHead reports whether a package is requested both in the lock with content text and in the lock at HEAD.
+// isRequestedAtHead reports whether at least one package is requested both in the lock text and in HEAD's lock.
 func (s *sequence) isRequestedAtHead(env, text string) bool {
 	head, err := s.tryGit("show", "HEAD:envs/"+env+"/quayside.lock")
 	return err == nil && slices.ContainsFunc(s.h.packages, func(pkg string) bool {

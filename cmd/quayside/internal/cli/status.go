@@ -203,7 +203,7 @@ func (o *statusOptions) writeObserved(ctx context.Context, p *workspace.Project,
 	return err
 }
 
-// options returns the options for opening the cluster. The kubeconfig is found as kubectl does it.
+// options returns the options for opening the cluster. It finds the kubeconfig as kubectl does.
 func (l loginFlags) options(a *app) cluster.Options {
 	opt := cluster.Options{Context: l.context, InCluster: a.env["KUBERNETES_SERVICE_HOST"] != "", UserAgent: "quayside/" + a.version}
 	switch list := a.env["KUBECONFIG"]; {

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/testing/trusttest"
 )
 
-// signedWorkspace is a workspace whose catalog and bundles are images in a registry, and require
-// signatures.
+// signedWorkspace is a workspace whose catalog and bundles are images in a registry, and must be
+// signed.
 type signedWorkspace struct {
 	testing.TB
 	server *ocitest.Server

@@ -44,7 +44,7 @@ type comparedNames struct {
 	vulnerabilities bool // whether the policy of a side lists refused vulnerabilities
 }
 
-// effectiveSettings returns the settings of a side that sensitiveSettings lists. names are the names of both sides.
+// effectiveSettings returns those settings of a side that sensitiveSettings lists. names are the names of both sides.
 func (c *Comparison) effectiveSettings(s *Side, names comparedNames) (settingsList, error) {
 	p, w := s.project, s.project.Settings
 	var e settingsList
@@ -150,7 +150,7 @@ func (e *settingsList) setVersion(path, version string) {
 	}
 }
 
-// find returns the setting with a path or, for a list or map, its entry with a key. Without one, it returns zero.
+// find returns the setting at path or, for a list or map, its entry called key. If there is none, it returns zero.
 func (e settingsList) find(path, key string) effectiveSetting {
 	for _, s := range e {
 		if s.path == path && s.key == key {

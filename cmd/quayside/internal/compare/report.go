@@ -83,7 +83,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	return report, nil
 }
 
-// compareStates returns a finding for each violation of a rule about locks that the new side adds.
+// compareStates returns a finding for each rule about locks that the new side violates, but not the old side.
 func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) {
 	if c.After.treeOnly || c.Before.treeOnly || c.clone.Repo == nil {
 		return nil, nil
@@ -219,9 +219,9 @@ func severities(w *settings.Workspace) (map[string]diff.Severity, error) {
 	return out, nil
 }
 
-// policyBase returns a second workspace whose policy also applies to the comparison. A change can therefore not
-// weaken the policy that checks it. It is the workspace at the tip of the target branch or, if that is unknown,
-// the old side. policyBase returns nil if there is no such workspace.
+// policyBase returns a second workspace whose policy also applies to the comparison, so that a change
+// cannot weaken the policy that it is checked against. This is the workspace at the tip of the target
+// branch or, if that is unknown, the old side. If neither exists, policyBase returns nil.
 func (c *Comparison) policyBase() *workspace.Project {
 	switch {
 	case c.Before.rev == nil || c.Before.project == c.After.project || !c.Before.hasWorkspace():
@@ -434,8 +434,8 @@ func (s *Side) hasPinnedVersions(other *Side) bool {
 	return len(have) == 0
 }
 
-// unrenderedSettings returns the first operator whose settings in the lock, such as values, differ from those of
-// other, although both trees have the same files of it. The tree may have been rendered before the settings changed.
+// unrenderedSettings returns the first operator whose settings in the lock, such as values, differ between s and
+// other, although its files in both trees are equal. The tree may have been rendered before the settings changed.
 func (s *Side) unrenderedSettings(other *Side) string {
 	if other == nil || other.Lock == nil {
 		return ""

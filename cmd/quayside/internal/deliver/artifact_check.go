@@ -132,7 +132,7 @@ func parseRevision(text string) (branch, commit string, ok bool) {
 	return m[1], m[2] + m[3], true
 }
 
-// checkBuilds builds the overlays of all clusters. dir is the directory of the tree in files.
+// checkBuilds builds the overlays of all clusters. dir is the path of the tree in files.
 func checkBuilds(files *filetree.Tree, dir string, tree *layout.Tree) error {
 	_, err := listInputs(func(name string) ([]byte, error) {
 		if data, ok := files.Get(name); ok {

@@ -171,9 +171,9 @@ func (b *Proposer) findUnreadable(ctx context.Context, lock *lockfile.File) erro
 }
 
 // Unreadable returns the error for each operator that cannot be rendered because a bundle cannot be
-// opened. These are the operators in HEAD's lock with such a bundle, and operators that lock
-// changes. A changed operator is included if it requires one of the former, in HEAD's lock or in
-// lock. Unreadable itself opens no bundle. It returns nil if rendering found no unreadable bundle.
+// opened. This is an operator in HEAD's lock with an unreadable bundle, or an operator that lock
+// changes and that requires an unreadable one, in HEAD's lock or in lock. Unreadable itself opens
+// no bundle. It returns nil if rendering found no unreadable bundle.
 func (b *Proposer) Unreadable(lock *lockfile.File) map[string]error {
 	out := maps.Clone(b.unreadable)
 	before, err := b.clone.Project.LockIfAny()

@@ -325,7 +325,7 @@ func (l *treeLoader) read(name string) ([]byte, error) {
 	return l.rev.Read(name)
 }
 
-// checkCommitted returns an error if a file in files, outside of the tree, has uncommitted changes.
+// checkCommitted returns an error if one of files has uncommitted changes. It skips files in the tree.
 func (l *treeLoader) checkCommitted(ctx context.Context, files []string) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		return l.out == "." || strings.HasPrefix(name, l.out+"/")

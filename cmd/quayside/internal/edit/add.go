@@ -153,7 +153,7 @@ func (a *adder) skippedNotes(res *workspace.Resolution) []string {
 // Chooser asks the user to choose one of several options, and returns the chosen option.
 type Chooser func(ctx context.Context, question string, options []string) (string, error)
 
-// Destination returns the entry of spec.declarations for new declarations: the entry at path to or, without to,
+// Destination returns the entry of spec.declarations for new declarations: the entry whose path is to; if to is empty,
 // the only possible entry or the user's choice. If several are possible and choose is nil, it returns an error.
 func Destination(ctx context.Context, p *workspace.Project, to string, choose Chooser) (workspace.DeclarationPath, error) {
 	candidates, err := p.NewDeclarations(to)

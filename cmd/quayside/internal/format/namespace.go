@@ -12,10 +12,10 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// moveObjects moves the objects of a release to another namespace: from the one that its author chose to the one in
-// to. It modifies namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions
-// and APIServices, and selectors of the Namespace. It does not move objects in namespaces of Kubernetes. It returns
-// an error if another field mentions the namespace, or if the objects are in several namespaces.
+// moveObjects moves the objects of a release out of the namespace that its author chose, into the namespace to.
+// It modifies namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions
+// and APIServices, and selectors of the Namespace. It does not move objects in namespaces of Kubernetes. It
+// returns an error if another field mentions the namespace, or if the objects are in several namespaces.
 func moveObjects(objects []bundle.ReleaseObject, to string) error {
 	names := homeNamespaces(objects)
 	switch {

@@ -30,7 +30,7 @@ func NewCopier(client *oci.Client, from, to string) *Copier {
 }
 
 // Check looks up the copies at their targets, at most parallel at once. target is the client for
-// these requests. It sets the state of existing copies to CopyPresent, and copies nothing.
+// these requests. Check sets the state of existing copies to CopyPresent, and copies nothing.
 func (p *Copier) Check(ctx context.Context, copies []ImageCopy, parallel int, target *oci.Client) {
 	p.forEach(copies, parallel, func(c *ImageCopy) error {
 		if err := p.resolveTag(ctx, c); err != nil {

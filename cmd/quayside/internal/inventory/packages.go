@@ -36,7 +36,7 @@ func ListPackages(found []cache.Summary) PackageList {
 	return l
 }
 
-// RankPackages is like ListPackages, but sorts the packages that match words best first: the
+// RankPackages is like ListPackages, but sorts the packages by how well they match words: first the
 // package with this name, then the packages that provide an API with this name, then other packages
 // by rankText. It sorts found in place.
 func RankPackages(found []cache.Summary, words []string) PackageList {

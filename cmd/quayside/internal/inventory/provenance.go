@@ -133,8 +133,8 @@ func newDigestSet(digest string) map[string]string {
 // commit returns the commit of the revision, without the branch.
 func (o *Provenance) commit() string { return o.Revision[strings.LastIndex(o.Revision, ":")+1:] }
 
-// ParseProvenance parses the JSON of [Provenance.Predicate]. Do not trust the result, even if it is signed: a
-// signer can make false statements. ParseProvenance returns [ErrForeignProvenance] for another builder.
+// ParseProvenance parses the JSON of [Provenance.Predicate]. Do not trust the result, even if it is signed: a signer
+// can make false statements. ParseProvenance returns [ErrForeignProvenance] if another tool created the provenance.
 func ParseProvenance(data []byte) (*Provenance, error) {
 	var p slsaPredicate
 	if err := json.Unmarshal(data, &p); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// checkDuplicates returns an error for each declaration of a package that an earlier declaration in
-// the same namespace has. Only one declaration can control the operator.
+// checkDuplicates returns an error for each declaration of a package that is already declared in
+// the same namespace. Only one declaration can control the operator.
 func checkDuplicates(s *State) (Findings, error) {
 	var faults diag.List
 	first := map[string]declare.Subscription{}

@@ -13,9 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// checkUnusedOverlays returns a finding for each directory with YAML files that looks like an overlay but is
-// used in no cluster's build. The finding is an error if the name of the directory is probably a misspelled
-// name of a used directory: one letter differs, or the namespace is missing.
+// checkUnusedOverlays returns a finding for each directory with YAML files that looks like an overlay,
+// but that no cluster's build uses. The finding is an error if the name of the directory is probably a
+// misspelled name of a used directory: one letter differs, or the namespace is missing.
 func checkUnusedOverlays(s *State) (Findings, error) {
 	files, err := s.overlayCandidates()
 	if err != nil || len(files) == 0 {

@@ -35,8 +35,8 @@ func (s *State) clusterVersions() []clusterVersion {
 	return out
 }
 
-// Limits for the versions of clusters. Kubernetes 1.34 and OpenShift 4.20 were released in 2025. There are
-// three releases a year. The limits allow for more, and for some planned releases.
+// Limits for the versions of clusters. Kubernetes 1.34 and OpenShift 4.20 were released in 2025. There
+// are three releases a year. The limits allow for more releases a year, and for planned releases.
 const (
 	releaseYear      = 2025
 	kubernetesMinor  = 34

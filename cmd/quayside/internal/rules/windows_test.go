@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestWindows checks changes of a lock against windows: by severity, with a reason, and with a policy.
+// TestWindows checks changes of a lock against windows and freezes, with severities, override reasons, and a policy.
 func TestWindows(t *testing.T) {
 	pin := func(pkg, version, reason string) lockfile.Pin {
 		return lockfile.Pin{Namespace: "ops", Package: pkg, Version: version, Bundle: pkg + ".v" + version, OutsideWindow: reason}

@@ -15,8 +15,8 @@ import (
 	setting "github.com/quayside/quayside/internal/settings"
 )
 
-// CheckAttributes returns an error for Git attributes that change files of the workspace in a
-// checkout. Outside of Git, it returns nil.
+// CheckAttributes returns an error for Git attributes that make files of the workspace differ
+// between a commit and its checkout. Outside of Git, it returns nil.
 func CheckAttributes(p *Project) error {
 	s := p.state(nil)
 	s.Attributes = p.changedInCheckout

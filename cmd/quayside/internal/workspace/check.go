@@ -64,7 +64,7 @@ func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdic
 }
 
 // judgeChecked evaluates the rules about the lock. It adds warnings to v.Warnings, and returns errors as broken.
-// v.Warnings loses its own warnings about operators that cannot run, because the rules report these operators.
+// The warnings in v about operators that cannot run are replaced by the rules' findings about these operators.
 func (pr *Problem) judgeChecked(ctx context.Context, v *resolve.Verdict, scope CheckScope) (broken, err error) {
 	unfit, others := splitUnfit(v.Warnings)
 	found, err := pr.judgeLock(ctx, pr.Lock, unfit)
@@ -144,7 +144,7 @@ func (pr *Problem) checkSources() error {
 }
 
 // confirm checks entries of v.Unchecked against the content of the bundles. It removes equal fields
-// from v.Unchecked, and moves fields that differ to v.Stale.
+// from v.Unchecked, and moves differing fields to v.Stale.
 func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	c, err := pr.project.Contents()
 	if err != nil {
@@ -183,9 +183,9 @@ func isBundleField(field string) bool {
 	return field == "bundle" || field == "version" || field == "properties" || field == "relatedImages"
 }
 
-// confirmPin compares the fields in r with the content of the pinned bundle. It adds the fields that differ
-// to v.Stale, and returns r with the fields that are still unchecked. If the content is unreadable, it
-// returns r unchanged, because rendering reports the error.
+// confirmPin compares the fields in r with the content of the pinned bundle. It adds differing
+// fields to v.Stale, and returns r with the fields that are still unchecked. If the content is
+// unreadable, it returns r unchanged; rendering reports the error.
 func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
 	content, err := pr.readPin(ctx, c, pin)
 	if err != nil {

@@ -210,7 +210,7 @@ type Proposal struct {
 }
 
 // Propose returns a proposal for a new workspace: the paths with declarations that no other
-// workspace reads. It is empty if all of them are in the default directory.
+// workspace reads. It is empty if all these declarations are in the default directory.
 func (p *Project) Propose() (Proposal, error) {
 	out := Proposal{from: p.fromWorkspace}
 	repo, err := p.Surroundings()

@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// findReverted returns a hold for each operator whose upgrade in res was reverted by a person. It
-// skips operators that the user named. known is the notReverted of an earlier call, whose upgrades
-// are not checked again. notReverted contains all upgrades that nobody reverted.
+// findReverted returns a hold for each operator with an upgrade in res that a person has already
+// reverted. It skips operators that the user named. known is the notReverted of an earlier call,
+// whose upgrades are not checked again. notReverted contains all upgrades that nobody reverted.
 func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known map[string]bool) (holds []resolve.Hold, notReverted map[string]bool, err error) {
 	clone, err := pr.project.Clone()
 	if err != nil && !errors.Is(err, gitrepo.ErrNone) {

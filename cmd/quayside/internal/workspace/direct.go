@@ -236,8 +236,8 @@ func withDirectBundles(set *declare.Set, ds []directBundle) (*declare.Set, error
 }
 
 // CompleteFromLock returns set with namespaces and packages from the lock, without opening bundles.
-// It sets the package and namespace of a subscription that names a bundle, and the namespace of any
-// other subscription that has none.
+// It sets the package and namespace of a subscription that names a bundle. For any other
+// subscription, it sets only a missing namespace.
 func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, error) {
 	var ds []directBundle
 	for _, sub := range set.Subscriptions {
@@ -276,7 +276,7 @@ func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 // refreshDirect returns lock with new pins for bundles that subscriptions name and whose content changed
 // under the same bundle name. changed has a reason for each new pin. Naming a bundle always requests its
 // current content. But bundles on hold keep their pins, as do bundles with Manual approval that opt does
-// not name. lost lists the kept pins whose locked content their source no longer has. lock may be nil.
+// not name. lost lists the kept pins whose content is no longer available. lock may be nil.
 func refreshDirect(lock *lockfile.File, ds []directBundle, opt resolve.Options) (out *lockfile.File, changed []resolve.Reason, lost []lockfile.Pin) {
 	if lock == nil {
 		return nil, nil, nil

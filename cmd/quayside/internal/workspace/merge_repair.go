@@ -26,8 +26,8 @@ type mergeRepair struct {
 	notCompared []diag.Warning       // warnings about commits whose locks cannot be compared
 }
 
-// WithoutConflict returns a copy of p with the lock of HEAD, if an uncommitted merge left conflict markers in
-// the lock. [Request.RepairMerge] then adds the pins of the other branch. Otherwise, it returns p.
+// WithoutConflict returns p. But if an uncommitted merge left conflict markers in the lock, it returns
+// a copy with the lock of HEAD. [Request.RepairMerge] then adds the pins of the other branch.
 func WithoutConflict(p *Project) (*Project, error) {
 	data, err := p.Read(LockFile)
 	if err != nil || !lockfile.HasConflict(data) {

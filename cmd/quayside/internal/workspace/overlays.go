@@ -61,8 +61,8 @@ func (p *Opened) Overlays() (map[string][]string, []diag.Warning, error) {
 }
 
 // listOverlays returns the subdirectories of a cluster's directory that have a kustomization, and
-// warnings about deprecated fields. It also sets used for the directories of other clusters that
-// these kustomizations refer to.
+// warnings about deprecated fields. In used, it marks the directories of other clusters that these
+// kustomizations refer to.
 func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[string]bool) ([]string, []diag.Warning, error) {
 	var out []string
 	var warnings []diag.Warning

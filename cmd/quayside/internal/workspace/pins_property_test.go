@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// workspaceOf returns the files of r plus a workspace that reads its declarations and a catalog of packages.
+// workspaceOf returns the files of r, plus a workspace for the declarations in r, and a catalog of packages.
 func workspaceOf(r repotest.Repository, packages []repotest.Operator) fstest.MapFS {
 	files := r.Files()
 	write := func(name, text string) { files[name] = &fstest.MapFile{Data: []byte(text)} }

@@ -183,8 +183,8 @@ func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.
 	return opt, err
 }
 
-// readIndex reads the parts of the catalogs that the resolution needs, and adds the direct bundles. It
-// also replaces the pins of pr whose content differs in a local catalog.
+// readIndex reads the parts of the catalogs that the resolution needs, and adds the direct bundles.
+// It also updates those pins of pr whose content has changed in a local catalog.
 func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
 	locked := pr.Read
 	switch {
@@ -227,8 +227,8 @@ func (pr *Problem) DeclarationWarnings() []diag.Warning {
 	return pr.project.Waive(out)
 }
 
-// Outdated returns the newer versions of every pin. It also returns the support status of the pin
-// on a day.
+// Outdated returns the newer versions of every pin. It also returns the support status of each pin
+// on the given day.
 func (pr *Problem) Outdated(day string) []resolve.Age {
 	return resolve.Outdated(pr.Index, pr.Declared, pr.Read, pr.Options, day)
 }

@@ -347,8 +347,8 @@ func (p *Opened) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warn
 	return p.JudgeUnused(diag.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.today()))
 }
 
-// JudgeUnused returns ws without warnings about inherited waivers that another workspace with the same
-// settings may need.
+// JudgeUnused returns ws without warnings about unused inherited waivers that another workspace
+// with the same settings may need.
 func (p *Opened) JudgeUnused(ws []diag.Warning) []diag.Warning {
 	s := &rules.State{Dir: p.repoPath(), Settings: p.Settings}
 	if p.name == "" {

@@ -220,8 +220,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestDeclarationsAround builds a kustomization that refers to files outside of the workspace, in its
-// repository, on disk and in a revision. Symbolic links are rejected on disk and in the revision.
+// TestDeclarationsAround builds a kustomization that refers to files of the repository outside of the
+// workspace. It does so on disk and in a revision. In both cases, symbolic links must be rejected.
 func TestDeclarationsAround(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, fstest.MapFS{

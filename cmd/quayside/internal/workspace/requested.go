@@ -57,8 +57,8 @@ func (pr *Problem) hasEditedStart(ctx context.Context, s declare.Subscription, p
 	})
 }
 
-// startingVersion returns the version of a startingCSV. If the package does not contain this bundle, it
-// returns the part of the name after the package.
+// startingVersion returns the version of a startingCSV. If the package does not contain this
+// bundle, it returns the part of the bundle name after the package name.
 func startingVersion(s declare.Subscription, pkg *catalog.Package) string {
 	if b, ok := pkg.Bundle(s.StartingCSV); ok {
 		return b.Version().String()

@@ -13,9 +13,9 @@ import (
 // repository.
 const resultKind = "repository-results"
 
-// newResults returns results that earlier commands computed in the repository of a workspace. It returns nil if
-// the workspace is not on disk, or if the store is in the repository, because a command that only reads must
-// change no file there.
+// newResults returns results that earlier commands computed in the repository of a workspace. It
+// returns nil if the workspace is not on disk, or if the store is in the repository, because a
+// read-only command must not change files there.
 func (e Env) newResults(root Root) *memo.Results {
 	if !root.OnDisk() || e.Getenv == nil {
 		return nil

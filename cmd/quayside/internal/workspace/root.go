@@ -229,7 +229,7 @@ func (r Root) WorkspacesBelow() []string {
 	return found
 }
 
-// InRepository returns the path of dir in its Git repository, or "." if there is none.
+// InRepository returns the path of dir in its Git repository, or "." if there is no repository.
 func InRepository(dir string) string { return filetree.OpenDir(dir, "").InRoot() }
 
 // Environment returns the name of the workspace: metadata.name, or else the name of its directory.

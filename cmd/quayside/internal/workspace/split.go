@@ -184,8 +184,8 @@ func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string 
 	return fmt.Sprintf("%s: catalog %s currently has no upgrade from %s", operator, pin.Catalog.ID, pin.VersionText())
 }
 
-// migrationParts returns a part for each package for which holds has another migration step than
-// the lock; see [lockfile.Storage].
+// migrationParts returns a part for each package whose migration step in the given holds differs
+// from that in the lock; see [lockfile.Storage].
 func (pr *Problem) migrationParts(ctx context.Context, holds []resolve.Hold) ([]Upgrade, error) {
 	var packages []string
 	changed := map[string][]resolve.Hold{} // holds by package

@@ -68,8 +68,8 @@ func (t *partTrees) part(ctx context.Context, lock *lockfile.File) *partTree {
 	return t.rendered[lock]
 }
 
-// sharedNames returns the objects of the changed operators, before and after the change, and the
-// Namespaces whose suggested labels or annotations change.
+// sharedNames returns the names that a part may share with other parts: the objects of its changed
+// operators, old and new, and the Namespaces whose suggested labels or annotations change.
 func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(t.pr.Lock, lock) {
@@ -86,7 +86,7 @@ func (t *partTrees) sharedNames(lock *lockfile.File, res *render.Result) map[str
 	return out
 }
 
-// areConnected reports whether the trees of two locks share an object, or Git cannot merge them.
+// areConnected reports whether the trees of two locks have an object in common, or cannot be merged by Git.
 func (t *partTrees) areConnected(ctx context.Context, a, b *lockfile.File) bool {
 	x, y := t.part(ctx, a), t.part(ctx, b)
 	if x == nil || y == nil {

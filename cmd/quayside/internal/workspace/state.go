@@ -145,8 +145,8 @@ func (p *Opened) declaredIn(root Root) (*declare.Set, error) {
 	return completeDeclarations(other, lock)
 }
 
-// completeDeclarations returns the declarations of a workspace with namespaces and packages from its
-// lock. Without declarations, the set is empty.
+// completeDeclarations returns the declarations of a workspace, completed with namespaces and
+// packages from its lock. Without declarations, the set is empty.
 func completeDeclarations(p *Project, lock *lockfile.File) (*declare.Set, error) {
 	set, err := p.DeclarationsIfAny()
 	if err != nil {

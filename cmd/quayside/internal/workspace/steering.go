@@ -21,8 +21,8 @@ import (
 // foreignHint is the hint for files in the tree that quayside did not write.
 const foreignHint = "move or delete it; put your own objects and patches in overlays/<cluster>/"
 
-// GitOpsEffect describes the effect of a file that quayside did not write on the objects that a GitOps tool
-// applies, such as "read by kustomize". It returns "" if there is no effect. want is the rendered tree.
+// GitOpsEffect describes how a file that quayside did not write affects the objects that a GitOps tool applies:
+// for example, "read by kustomize". It returns "" if there is no effect. want is the rendered tree.
 func GitOpsEffect(name string, want *filetree.Tree) string {
 	dir, base := path.Split(name)
 	top, _, _ := strings.Cut(name, "/")

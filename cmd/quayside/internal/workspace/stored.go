@@ -163,8 +163,8 @@ func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string)
 	})
 }
 
-// allObserved reports whether every upgraded operator was observed in each of its clusters, and is
-// returns true for every observation.
+// allObserved reports whether every upgraded operator was observed in each of its clusters, and the
+// predicate in is true for every observation.
 func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
 	for _, pin := range s.upgraded {
 		clusters, err := pr.project.clustersWith(pin)

@@ -163,9 +163,9 @@ func (p *Project) WritePrepared(r *TreeReport, force bool) error {
 	return r.WriteTo(dir, force)
 }
 
-// CheckTree compares the tree on disk with the rendered lock. With all, it also lists files that
-// quayside did not write, and evaluates the rules about the repository and the needs of operators.
-// Together with an error, it may return a report that has warnings.
+// CheckTree compares the tree on disk with the rendered lock. If all is true, it also lists files
+// that quayside did not write, and evaluates the rules about the repository and the needs of
+// operators. Together with an error, it may return a report that has warnings.
 func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) {
 	lock, err := p.lockToRender()
 	if err != nil {
