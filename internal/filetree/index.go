@@ -232,8 +232,8 @@ func Diff(have, want *Tree) []FileChange {
 	return out
 }
 
-// UserFiles returns the sorted paths of the files in the tree have that belong to the user. These files are
-// neither in want nor in an index of have. If have has no valid index, UserFiles returns nil.
+// UserFiles returns the sorted paths of the user's files in have: the files that are neither in want nor in
+// an index of have. If have has no valid index, UserFiles returns nil.
 func UserFiles(have, want *Tree) []string {
 	own, err := have.indexEntries()
 	if len(own) == 0 || err != nil {

@@ -14,21 +14,21 @@ import (
 	"syscall"
 )
 
-// Write makes the files of quayside in the directory equal to the files of want. It does not change files of
-// the user.
+// Write replaces quayside's files in the directory by the files of want. It does not change files of the
+// user.
 //
-// Each file is replaced atomically, by renaming a temporary file. First, all new contents are
-// written to disk as temporary files. Then the files are renamed, and files in an index that are
-// not in want are removed. The final index files are written last. If Write is interrupted, the
-// next Write, of the same or another tree, recovers.
+// Each file is replaced atomically, by renaming a temporary file. First, all new contents are written to
+// disk as temporary files. Then the files are renamed, and files in an index that are not in want are
+// removed. The final index files are written last. If Write is interrupted, the next Write, of the same or
+// another tree, recovers.
 //
-// An existing file that is in no index belongs to the user. If want contains such a file with other content,
-// Write returns an error that names the file. If a file in an index was edited, Write returns an
+// An existing file that is in no index belongs to the user. If want contains such a file with other
+// content, Write returns an error that names the file. If a file in an index was edited, Write returns an
 // [*EditedError]. With [Force], Write overwrites or removes the edited file instead. These errors occur
 // before any change. If nothing differs, nothing is written.
 //
-// Write creates the directory if it does not exist. It returns an error if the directory is the top of a Git
-// work tree.
+// Write creates the directory if it does not exist. It returns an error if the directory is the top of a
+// Git work tree.
 func (d Dir) Write(want *Tree, opts ...Option) error {
 	p, err := newPlan(d, want, opts...)
 	if err != nil {

@@ -246,8 +246,8 @@ func TestConcurrentPropose(t *testing.T) {
 	})
 }
 
-// TestComment updates a single comment among comments of other authors, also on the third page. Another
-// workspace has a separate comment.
+// TestComment checks that Comment updates its own comment among those of other authors, even on the third
+// page. Each workspace has its own comment.
 func TestComment(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		const marker = "<!-- quayside:diff -->"

@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 )
 
-// TestContentAttributes compares the attributes that change content with those of 'git check-attr'.
-// ContentAttributes must not miss an attribute.
+// TestContentAttributes compares the result of ContentAttributes with the output of 'git check-attr'. The
+// result must contain every attribute that changes content.
 func TestContentAttributes(t *testing.T) {
 	names := []string{"a.yaml", "a b.yaml", "sub/a.yaml", "sub/deep/b.yaml", "other/ü.yaml", "other/x.sh"}
 	for name, c := range map[string]struct {

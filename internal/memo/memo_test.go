@@ -185,7 +185,7 @@ func TestDamagedProperty(t *testing.T) {
 	})
 }
 
-// TestSameBytes writes the same results, which contain maps, in another order. The file must have the same bytes.
+// TestSameBytes saves the same results, which contain maps, in different orders. The files must have the same bytes.
 func TestSameBytes(t *testing.T) {
 	type place struct{ Line, Column int }
 	var first []byte

@@ -61,8 +61,8 @@ func (g GitOps) clusterSeparator(dotted bool) string {
 	return "-"
 }
 
-// missingFaults returns a fault for each field in values that is empty. object describes what the
-// profile needs the fields for.
+// missingFaults returns a fault for each field in values that is empty. object is the object that needs
+// these fields, such as "an Application".
 func missingFaults(profile Name, object string, values map[string]string) []Fault {
 	var out []Fault
 	for _, field := range slices.Sorted(maps.Keys(values)) {

@@ -314,8 +314,8 @@ func (p Pin) matches(o Observation) bool {
 
 // healthySince returns the time since which the operator has been healthy with the pinned bundle without
 // interruption. seen must be sorted by time, and its last observation must be healthy. Between two
-// observations, the operator counts as healthy if Since of the later observation is not after the earlier
-// observation. If Since is unknown, the two observations must not be more than rule.Within apart.
+// observations, the operator counts as healthy if the field Since of the later one is at or before the time
+// of the earlier one. If Since is unknown, the two observations must not be more than rule.Within apart.
 func healthySince(rule Criteria, pin Pin, seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	out, first := last.At, last.At
