@@ -145,8 +145,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestCSVVersion checks that a CSV with a wrong apiVersion is accepted with a warning, as in OLM v1, unless the
-// bundle also has a CSV with OLM's group.
+// TestCSVVersion checks that a single CSV with a wrong apiVersion is accepted with a warning, as in OLM v1.
+// Next to a CSV with OLM's group, an object with a wrong group must not count as the CSV.
 func TestCSVVersion(t *testing.T) {
 	for version, warns := range map[string]bool{"operators.coreos.com/v1alpha1": false, "operators.coreos.com/v1": true, "operator.coreos.com/v1alpha1": true, "operators.coreos.io/v1alpha1": true} {
 		b, err := Load(newBundleDir(map[string]string{"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
@@ -188,7 +188,7 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 	}
 }
 
-// TestObjectNames checks that file names contain the kind and name of the object if these are safe in a file name.
+// TestObjectNames checks that a file name contains the object's kind and name, unless they are unsafe in file names.
 func TestObjectNames(t *testing.T) {
 	fsys, err := FSFromObjects([][]byte{[]byte(`{"kind":"Service","metadata":{"name":"lamp.v1"}}`), []byte(`{"kind":"../x","metadata":{"name":"/etc"}}`), []byte(csv), []byte(`{"kind":"List"}`)}, "lamp")
 	if err != nil {
@@ -350,7 +350,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 // TestHiddenObjects checks that lists of any kind are split. A manifest with an object that some decoders would
-// not find must be rejected, with its file and field.
+// not find must be rejected: the error names the file and the field.
 func TestHiddenObjects(t *testing.T) {
 	const secret = `{kind: Secret, apiVersion: v1, metadata: {name: s}}`
 	for text, want := range map[string]string{

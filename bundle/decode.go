@@ -54,9 +54,9 @@ func (a fieldPosition) faultf(errs *diag.List, format string, args ...any) {
 	errs.Addf(diag.Pos{File: a.file}, "%s%s", where, fmt.Sprintf(format, args...))
 }
 
-// flatten returns the objects of a List and its nested Lists. An object that is not a List becomes the only
-// element. An object is a List if it has items and its kind ends in List. This is the rule of kustomize, which
-// must find the same objects.
+// flatten returns the objects in a List and in its nested Lists. For any other object, it returns only this
+// object. An object is a List if it has items and its kind ends in List. kustomize has the same rule: both
+// programs must find the same objects.
 func flatten(a fieldPosition, m map[string]any, errs *diag.List) []map[string]any {
 	kind := k8s.Text(m, "kind")
 	value, listed := m["items"]

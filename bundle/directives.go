@@ -120,8 +120,8 @@ func (c *checker) describeSelectors(labelled ManifestObject, key string) string 
 	return selectors
 }
 
-// selectsObject reports whether a selector in o uses the label with this key and matches the object labelled.
-// It returns false for most built-in kinds of Kubernetes, because they select pods, and pods keep their labels.
+// selectsObject reports whether a selector in o uses the label with this key and matches the object labelled. It
+// returns false for most kinds of Kubernetes itself: they select pods, and rendering keeps the labels of pods.
 func selectsObject(o, labelled ManifestObject, key string) bool {
 	switch o.Kind() {
 	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":

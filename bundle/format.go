@@ -71,5 +71,5 @@ func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 	}).files(ms, pkg)
 }
 
-// Image returns the files and the labels of an image for the bundle at the root of fsys.
+// Image returns the files and the labels that the image of the bundle contains. The bundle is at the root of fsys.
 func Image(fsys fs.FS) (fs.FS, map[string]string, error) { return formatIn(fsys).image(fsys) }

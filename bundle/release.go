@@ -49,7 +49,7 @@ type releaseDir struct {
 	release Release
 }
 
-// In returns a directory that [Load] reads as r. files is the content from which the caller made r.
+// In returns a directory that [Load] reads as r. files contains the original content, such as the chart.
 func (r Release) In(files fs.FS) fs.FS { return releaseDir{files, r} }
 
 func (r Release) load() (*Bundle, error) {

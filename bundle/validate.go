@@ -278,9 +278,9 @@ func checkConversions(c *checker) {
 	}
 }
 
-// checkWebhookRules rejects webhooks that could block the repair of a cluster. Such webhooks match all API
-// groups, OLM's API groups, or webhook configurations. OLM v0 also rejects such webhooks in a CSV. A complete
-// bundle, which OLM never installs, may have such webhooks.
+// checkWebhookRules rejects webhooks that match all API groups, OLM's API groups, or webhook configurations.
+// Such webhooks could block the repair of a cluster. OLM v0 also rejects them in a CSV. They are allowed in a
+// complete bundle, which OLM never installs.
 func checkWebhookRules(c *checker) {
 	if c.b.Complete {
 		return

@@ -25,11 +25,11 @@ type Catalog struct {
 	strayFaults diag.List // lifecycle documents of packages that do not exist, and schemas that look like those of OLM
 }
 
-// StrictFaults returns the faults that New accepts, but that a catalog author should fix, as a
-// diag.List. Operator Framework's programs reject an invalid skipRange, a bundle name that does not
-// contain the release, and a release together with build metadata (operator-registry, alpha/model).
-// They ignore an invalid lifecycle document, and objects of a schema that is misspelt or belongs to
-// a catalog template.
+// StrictFaults returns the faults that New accepts, but that a catalog author should fix, as a diag.List.
+// Operator Framework's programs reject some of them: an invalid skipRange, a bundle name that does not contain
+// the release, and a release together with build metadata (operator-registry, alpha/model). The programs ignore
+// the others: an invalid lifecycle document, and objects of a schema that is misspelt or belongs to a catalog
+// template.
 func (c *Catalog) StrictFaults() error {
 	faults := slices.Clone(c.strayFaults)
 	for _, p := range c.packages {

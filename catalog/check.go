@@ -10,9 +10,9 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newPackage validates data and returns it as a Package. It adds problems to faults; after a fault,
-// the result may be incomplete. siblings are the names of all packages of the catalog, for
-// suggestions. known caches decoded properties.
+// newPackage validates data and returns it as a Package. It adds problems to faults. After a fault, the result
+// may be incomplete. siblings are the names of all packages in the catalog, for suggestions. known is a cache
+// of decoded properties.
 func newPackage(cat *Catalog, data *PackageData, siblings []string, known *Reader, faults *diag.List) *Package {
 	p := &Package{
 		cat: cat, data: data,

@@ -7,9 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newBundle validates data and returns it as a Bundle of p. It stores decoded properties in known. An
-// invalid requirement or a name that IsBundleName rejects is not a fault, but makes the bundle
-// unusable.
+// newBundle validates data and returns it as a Bundle of p. known is a cache of decoded properties. A bundle
+// with an invalid requirement, or with a name that IsBundleName rejects, becomes unusable. This is not a fault.
 func newBundle(p *Package, data *BundleData, known *Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {

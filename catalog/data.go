@@ -158,8 +158,8 @@ type DeprecationData struct {
 	Pos     diag.Pos
 }
 
-// KeepsAnnotation reports whether Metadata includes the CSV annotation with this name. Included are
-// annotations of operatorframework.io and olm, and those that catalog UIs show.
+// KeepsAnnotation reports whether Metadata includes the CSV annotation with this name: it is an annotation of
+// operatorframework.io or olm, or catalog UIs show it.
 func KeepsAnnotation(name string) bool {
 	switch name {
 	case "capabilities", "categories", "repository":

@@ -11,8 +11,8 @@ import (
 // operator's versions.
 const LifecycleSchema = "io.openshift.operators.lifecycles.v1alpha1"
 
-// OpenShift is the name of the OpenShift platform in lifecycle documents. The target version of
-// OpenShift is declared in the workspace.
+// OpenShift is the name of the OpenShift platform in lifecycle documents. quayside compares the supported
+// versions of this platform with the OpenShift version that the workspace declares.
 const OpenShift = "openshift"
 
 // SupportedVersion holds the support periods of one MAJOR.MINOR version of an operator, including

@@ -129,8 +129,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPhases checks that each day of a lifecycle without gaps is in exactly one phase, in order, and that
-// a gap or overlap of one day is a fault.
+// TestPhases checks that each day of a lifecycle without gaps is in exactly one phase, and that the phases are
+// in order. A gap or overlap of one day must be a fault.
 func TestPhases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := catalog.SupportedVersion{Name: "1.2"}

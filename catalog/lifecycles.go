@@ -24,9 +24,9 @@ func (b *Bundle) Lifecycle() *SupportedVersion {
 	return FindSupport(b.pkg.lifecycle, b.version.String())
 }
 
-// applyLifecycles sets the support periods of the package from its lifecycle document. If the
-// document has a fault, or if there are several, it only records the faults. They do not invalidate
-// the catalog, because OLM ignores lifecycles.
+// applyLifecycles sets the support periods of the package from its lifecycle document. If there are faults, or
+// several documents, it only records the faults. Such faults do not invalidate the catalog, because OLM ignores
+// lifecycles.
 func (p *Package) applyLifecycles() {
 	docs := p.data.Lifecycles
 	for i, doc := range docs {

@@ -59,8 +59,8 @@ func loweredOperators(settled, base minorVersions, sides ...minorVersions) []str
 	return out
 }
 
-// TestLoweringsOfSide checks that Downgrades returns nothing if one side contains the changes of the other side
-// and the merged lock equals that side.
+// TestLoweringsOfSide checks merges in which one side contains all changes of the other. If the merged lock
+// equals the first side, Downgrades must return nothing.
 func TestLoweringsOfSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := drawMoves(t, nil, "base", 1, 20)

@@ -84,8 +84,8 @@ func TestEveryEditIsFound(t *testing.T) {
 	}
 }
 
-// TestEdited edits the versions of pins and then changes each byte in turn. If ParseEdited accepts the text, it
-// must return the original lock and the edits in the text.
+// TestEdited edits the versions of pins, and then changes each byte in turn. If ParseEdited accepts the result,
+// it must return the original lock and the edited versions.
 func TestEdited(t *testing.T) {
 	want := sampleLock()
 	text := strings.Replace(string(lockfile.Format(want)), "version: 0.9.4\n", "version: 0.10.0-rc.1+x\n", 1)

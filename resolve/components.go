@@ -124,8 +124,8 @@ func intersects(a, b map[string]bool) bool {
 	return false
 }
 
-// subjects returns the set of packages and APIs that the old or new versions of the changed pins of a part
-// provide or require.
+// subjects returns the packages and APIs that the changed pins of a part provide or require, either before or
+// after the change, as a set.
 func (p *Part) subjects(read *factReader, prev *lockfile.File) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range lockfile.Diff(prev, p.Result.Partial) {

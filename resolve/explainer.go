@@ -167,7 +167,7 @@ func (t *explainer) names(atoms []int) []string {
 	return names
 }
 
-// describeRequirement returns a text about requirement r of the given bundles, and about the atoms that meet r.
+// describeRequirement returns a text about requirement r, which the given bundles have and the given atoms meet.
 func (t *explainer) describeRequirement(bundles []string, r *requirement, atoms []int) string {
 	verb := " requires "
 	if len(bundles) > 1 {

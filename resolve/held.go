@@ -118,8 +118,8 @@ func (r *round) staysInstalled(s *want) bool {
 	return ok && r.b.atoms[id].bundle() == s.current.bundle
 }
 
-// holdReason returns the reason why s is not upgraded. opts are the candidates of s. solved returns the
-// resolved round. It is called only if opts contains an upgrade.
+// holdReason returns the reason why s is not upgraded. opts are the candidates of s. If they contain an
+// upgrade, holdReason calls solved, which returns the resolved round.
 func (w *world) holdReason(s *want, opts options, solved func() *round) HeldUpgrade {
 	how, stay := w.preference(s)
 	switch {

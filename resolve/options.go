@@ -119,9 +119,9 @@ func (opt Options) withRequested() Options {
 	return opt
 }
 
-// withoutHeld returns the declarations without the declarations of held operators that are not pinned. If OLM
-// has installed such an operator, its ClusterServiceVersion remains declared, so that the operators that
-// require it do not install another version.
+// withoutHeld returns decl without the declarations of held operators that have no pin. If OLM has installed
+// such an operator, its ClusterServiceVersion remains in the result, so that the operators that require it do
+// not install another version.
 func withoutHeld(decl *declare.Set, prev *lockfile.File, held []Hold) *declare.Set {
 	if len(held) == 0 {
 		return decl

@@ -82,8 +82,8 @@ type builder struct {
 	undeclared      map[pkgKey]*want // installed packages that no declaration requests
 }
 
-// root is a choice that the solver begins with: the candidates of a subscription, or an installed
-// bundle without a subscription. In the latter case, the subscription is nil.
+// root is a choice that the solver begins with: the candidates of a subscription, or an installed bundle
+// without a subscription. For such a bundle, the field want is nil.
 type root struct {
 	want   *want
 	opts   options
@@ -157,8 +157,8 @@ func (b *builder) tag(c cause, of []int) int {
 	return b.tags[c]
 }
 
-// requirementTag does the same as tag for a requirementCause, the most frequent cause. It is faster than tag,
-// because it needs no interface conversion.
+// requirementTag returns the tag of a requirementCause, the most frequent cause. It is faster than tag, because
+// it needs no interface conversion.
 func (b *builder) requirementTag(c requirementCause, of []int) int {
 	t, ok := b.requirementTags[c]
 	if !ok {

@@ -406,7 +406,7 @@ func requestedPins(pins []lockfile.Pin) []lockfile.Pin {
 }
 
 // TestConflictsAreTrueAndMinimal checks that a core has no solution, but has a solution if any one of its tags
-// is removed. It also checks that the subscriptions of the conflict alone have no solution.
+// is removed. It also checks that the conflict occurs with only its own subscriptions.
 func TestConflictsAreTrueAndMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)

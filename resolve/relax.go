@@ -53,9 +53,9 @@ func (r relaxations) relaxGenerated(w *world, parties []party) bool {
 	return any
 }
 
-// relax raises the lowest relaxation among the parties by one level. So new operators are omitted first.
-// Installed bundles and their dependencies are relaxed only if a conflict remains, so that a valid lock remains
-// valid.
+// relax raises the lowest relaxation among the parties by one level. The first level only omits new operators.
+// Installed bundles and their requirements are ignored at higher levels, which are needed only if a conflict
+// remains. So a valid lock remains valid.
 func (r relaxations) relax(parties []party) {
 	least := fullyIgnored
 	for _, p := range parties {

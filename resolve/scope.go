@@ -32,8 +32,8 @@ func Scope(decl *declare.Set, prev *lockfile.File, opt Options) catalog.Needs {
 	return n.Sorted()
 }
 
-// addProperties adds the requirements in the properties of an installed bundle to n. It ignores malformed
-// requirements: no bundle can meet them, so they need no part of a catalog.
+// addProperties adds to n the requirements in the properties of an installed bundle. It ignores malformed
+// requirements: no bundle can meet them, so no package needs to be loaded for them.
 func addProperties(n *catalog.Needs, ps []catalog.Property) {
 	for _, r := range catalog.Read(ps).Requires {
 		n.Add(r)

@@ -289,8 +289,8 @@ func movedOperators(p resolve.Part) []string {
 	return out
 }
 
-// TestPartReasons checks the reasons of parts for three operators: an application that requires the next
-// version of a database, the database, and an unrelated operator.
+// TestPartReasons checks the bonds in the parts of an upgrade. There are three operators: an application that
+// requires the next version of a database, the database, and an unrelated operator.
 func TestPartReasons(t *testing.T) {
 	bundle := func(name, version string, more ...catalog.Property) catalog.BundleData {
 		b := catalog.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(name+version)).Hex(), Properties: more}

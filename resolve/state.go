@@ -321,7 +321,7 @@ func (w *converter) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog
 	return nil
 }
 
-// adoptUnpinned adds the ClusterServiceVersions that the lock does not pin to st. It implements Rule 8 of the
+// adoptUnpinned adds to st the ClusterServiceVersions that the lock does not pin. It implements Rule 8 of the
 // package comment.
 func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 	taken := map[string]bool{} // "namespace/name" of the CSVs that belong to a subscription
@@ -369,8 +369,8 @@ func (w *converter) adoptUnpinned(st *state, locked map[string]*installed) {
 	}
 }
 
-// markReplaced marks the ClusterServiceVersions that c replaces, directly or indirectly, as taken.
-// They belong to the same subscription as c, and only c counts as installed.
+// markReplaced adds to taken the ClusterServiceVersions that c replaces, directly or indirectly. They belong to
+// the same subscription as c, and only c counts as installed.
 func (w *converter) markReplaced(c *declare.ClusterServiceVersion, byName map[string]*declare.ClusterServiceVersion, taken map[string]bool) {
 	for c != nil && c.Replaces != "" {
 		key := c.Namespace + "/" + c.Replaces

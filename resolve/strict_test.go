@@ -178,8 +178,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestMisplaced checks that findMisplaced detects changed origins of pins. The list of installed bundles does
-// not contain the origins.
+// TestMisplaced changes one origin of a pin in each case: findMisplaced must return the error. TestConformance
+// needs this check, because the list of installed bundles contains no origins.
 func TestMisplaced(t *testing.T) {
 	var p problem
 	if err := json.Unmarshal([]byte(strictProblem), &p); err != nil {

@@ -167,8 +167,8 @@ func (p packageManifest) position(field string) diag.Pos {
 	return p.pos
 }
 
-// addToChannel adds channel to all versions that belong to it. versions has the CSV names as keys;
-// name is the CSV of the channel head.
+// addToChannel adds channel to all versions that belong to it. The keys of versions are CSV names; name is the
+// CSV of the channel head.
 func addToChannel(versions map[string]*version, name, channel string) {
 	walked := map[*version]bool{}
 	for v := versions[name]; v != nil && !walked[v]; v = versions[v.bundle.CSV.Replaces] {
@@ -188,7 +188,7 @@ func (v *version) addChannel(channel string) {
 	}
 }
 
-// readVersions reads the directories of manifests below a package file. The keys of the result are
+// readVersions reads the manifest directories below the directory of a package file. The keys of the result are
 // the names of the CSVs.
 func (c *conversion) readVersions(p packageManifest) map[string]*version {
 	out := map[string]*version{}

@@ -87,9 +87,9 @@ func (s *propertySet) addRequired(csv *bundle.CSV) {
 	}
 }
 
-// givenProperties returns the dependencies and properties in the metadata of a bundle and in the
-// annotation olm.properties of its CSV, as properties of a file-based catalog. pos is the position
-// of the CSV.
+// givenProperties returns the dependencies and properties that the metadata of a bundle and the annotation
+// olm.properties of its CSV contain. It converts them to properties of a file-based catalog. pos is the
+// position of the CSV.
 func givenProperties(b *bundle.Bundle, pos diag.Pos, faults *diag.List) []bundle.Property {
 	var out []bundle.Property
 	add := func(convert func(catalog.Property) (catalog.Property, error), given ...bundle.Property) {

@@ -372,8 +372,8 @@ func TestHugeEntry(t *testing.T) {
 	}
 }
 
-// TestSwapped replaces the entry of a package by the entry of another package, and changes the order
-// of packages.
+// TestSwapped checks that wrong or missing entries are detected, such as the entry of another package, or
+// packages that are not sorted.
 func TestSwapped(t *testing.T) {
 	entries := unpack(t, write(t, sample(2)))
 	if _, _, err := queryIndex(pack(t, entries), "key"); err != nil {

@@ -466,7 +466,7 @@ func TestSymlink(t *testing.T) {
 	}
 }
 
-// TestIgnore checks that .indexignore is interpreted as by operator-registry, which also uses go-git:
+// TestIgnore checks that .indexignore has the same meaning as in operator-registry. Both use go-git, in which
 // only "^" negates a character class.
 func TestIgnore(t *testing.T) {
 	for _, tt := range []struct {

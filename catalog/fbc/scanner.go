@@ -28,8 +28,8 @@ type scanner struct {
 	plain []byte // the last unescaped string
 }
 
-// widen makes the decoder read large files in blocks of windowSize. jsontext has no option for its buffer
-// size. The buffer is as large as the longest value so far. So widen decodes one long string first.
+// widen makes the decoder read large files in blocks of windowSize. jsontext has no option for the size of its
+// buffer, but enlarges the buffer for a long value and keeps it. So widen first decodes a string of windowSize.
 func (s *scanner) widen() {
 	long := slices.Concat([]byte{'"'}, bytes.Repeat([]byte{' '}, windowSize), []byte{'"'})
 	s.dec.Reset(io.MultiReader(bytes.NewReader(long)))

@@ -73,8 +73,8 @@ func TestWithoutAPin(t *testing.T) {
 	}
 }
 
-// TestHostileNames checks that no name can end its label: every line of the output must have the
-// form of the printer.
+// TestHostileNames checks that no name can end its label. Every line of the output must match one of the line
+// formats of the printer.
 func TestHostileNames(t *testing.T) {
 	const (
 		label = `"(?:[^"#%{}<>&;\x60\\\x00-\x1f]|#[0-9]+;)*"`

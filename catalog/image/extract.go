@@ -105,8 +105,8 @@ func (x *extraction) applyLayer(ctx context.Context, l oci.Layer) error {
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
 	if !errors.Is(err, errTooLarge) {
-		// Read the rest to verify the digest. If the digest is wrong, the damage is the cause of err: return
-		// the digest error instead.
+		// Read the rest to verify the digest. If the digest is wrong, the layer is damaged, and the damage has
+		// caused err. In this case, return the digest error instead.
 		_, readErr := io.Copy(io.Discard, counted)
 		if readErr != nil && (err == nil || !errors.Is(readErr, errTooLarge)) {
 			err = readErr

@@ -14,7 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 )
 
-// Schemes of catalogs of charts. After the colon, chartHTTPS has the rest of the URL.
+// Schemes of catalogs of charts. The scheme is everything before the second colon of a reference.
 const (
 	chartOCI   = "helm:oci"   // "helm:oci://ghcr.io/cloudnative-pg/charts/cloudnative-pg", a chart in a registry
 	chartHTTPS = "helm:https" // "helm:https://charts.jetstack.io", a repository with an index.yaml

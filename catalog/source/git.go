@@ -66,10 +66,10 @@ func limitedFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	return files, err
 }
 
-// releaseFiles returns the files of a release at a path in a repository. If the path is a directory with a
-// kustomization, the result is the input of the kustomization. For another directory, it is the YAML and JSON
-// files in the directory. For a file, it is the file itself. If the kustomization refers to files outside of
-// the path, the name of each result is repositoryDir, followed by the path of the file in the repository.
+// releaseFiles returns the files of a release at a path in a repository. The path may be a file, a directory
+// with a kustomization, or another directory. For a kustomization, the result is its input. For another
+// directory, it is the YAML and JSON files in the directory. If a kustomization refers to files outside of the
+// path, each name in the result is repositoryDir, followed by the path of the file in the repository.
 func releaseFiles(commit fs.FS, at string) (map[string][]byte, error) {
 	info, err := fs.Stat(commit, at)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog/charts"
 )
 
-// TestLimitedFiles checks the limit for the total size of a release: a file, a directory, a kustomization.
+// TestLimitedFiles checks the size limit for a release that is a file, a directory or a kustomization.
 func TestLimitedFiles(t *testing.T) {
 	half := &fstest.MapFile{Data: bytes.Repeat([]byte("#"), charts.MaxArchive/2+1)}
 	commit := fstest.MapFS{

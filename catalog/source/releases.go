@@ -16,8 +16,8 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Schemes of catalogs of release manifests. After the colon, releaseHTTPS has the rest of the URL, with the
-// package and its versions in the fragment.
+// Schemes of catalogs of release manifests. The scheme is everything before the second colon of a reference.
+// The fragment of a URL contains the package and its versions.
 const (
 	releaseDir   = "manifests:dir"   // "manifests:dir:releases", a directory with PACKAGE/VERSION/
 	releaseHTTPS = "manifests:https" // "manifests:https://example.com/lamp-{version}.yaml#package=lamp&versions=1.0.0"

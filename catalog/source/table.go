@@ -81,8 +81,8 @@ func (r Ref) IsServed() bool {
 	return s.served
 }
 
-// Argument returns the reference as an argument for commands that accept a directory or an image:
-// as dir or as image. Both are empty if the reference is neither.
+// Argument returns the reference as an argument for commands that accept a directory or an image. One of the
+// results dir and image contains it, the other is empty. For other references, both are empty.
 func (r Ref) Argument() (dir, image string) {
 	switch s, rest, _ := r.Scheme(); {
 	case s.plain:

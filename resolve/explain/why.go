@@ -1,7 +1,7 @@
-// Package explain defines the explanations of a resolution as plain values, and formats them as text: why an
-// operator is pinned, which conflicts a resolution has, and why a version cannot be installed. Of these, the
-// package itself computes only the reasons why an operator is pinned, from a lock and the declarations. Package
-// resolve computes the other explanations, and proves each suggested change by resolving again.
+// Package explain defines the explanations of a resolution as plain values, and formats them as text. They explain
+// why an operator is pinned, which conflicts a resolution has, and why a version cannot be installed. Package
+// resolve computes the conflicts and the reasons against a version, and proves each suggested change by resolving
+// again. [Why] computes the reasons why an operator is pinned, from a lock and the declarations.
 //
 // There is no compatibility promise yet: exported names may change in any release.
 //

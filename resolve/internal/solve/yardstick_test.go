@@ -72,9 +72,9 @@ func TestSolveAgreesWithGophersat(t *testing.T) {
 	})
 }
 
-// tower returns a problem similar to the problem of a catalog: a chain of depth packages, each with the given
-// number of versions. Version v of a package needs version v or v+1 of the next package. If dead is true, all
-// versions of the last package are banned.
+// tower returns a problem like those of real catalogs: a chain of packages, as long as depth, each with the
+// given number of versions. Version v of a package needs version v or v+1 of the next package. If dead is true,
+// all versions of the last package are banned.
 func tower(depth, versions int, dead bool) Problem {
 	p := Problem{Atoms: depth * versions, Needs: make([][]Choice, depth*versions+1)}
 	atom := func(d, v int) int { return d*versions + v + 1 }
