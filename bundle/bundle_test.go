@@ -36,7 +36,7 @@ spec:
 `
 )
 
-// newBundleDir returns a bundle directory with annotations, csv and files. Content "-" removes the file.
+// newBundleDir returns a valid bundle directory, changed by files: name → content, or "-" to remove the file.
 func newBundleDir(files map[string]string) fstest.MapFS {
 	out := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}, "manifests/csv.yaml": {Data: []byte(csv)}}
 	for name, data := range files {

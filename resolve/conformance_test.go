@@ -213,9 +213,9 @@ func (p *problem) wasInstalled(ns, csv string) bool {
 // terminates reports whether OLM's resolution terminates without an error.
 func (e *expectation) terminates() bool { return e.Outcome == "fixpoint" || e.Outcome == "unsat" }
 
-// check returns the error in got, or "". It compares got with OLM's answer. If OLM has no answer because it
-// fails or does not terminate, check tests rule 4 and rule 5 of the package comment, and that the bundles in
-// OLM's endless loop are installed. In every case, got must be sound.
+// check returns the error in got, or "". If OLM has an answer, got must agree with it. If OLM fails or does not
+// terminate, failures must be isolated (rule 4 of the package comment), nothing may be downgraded (rule 5), and
+// the bundles in OLM's endless loop must be installed. In every case, got must be sound.
 func (e *expectation) check(p *problem, got answer) string {
 	switch e.Outcome {
 	case "unsat":

@@ -199,9 +199,9 @@ func (r *round) keptUnmanaged(picked []pick) []*installed {
 	})
 }
 
-// generateWants returns two lists. have contains the dependencies: the picked bundles that satisfy none of
-// wants. more contains the subscriptions that OLM would generate for them, only one if it covers several
-// bundles. It implements Rule 12 of the package comment.
+// generateWants returns two lists. The list have contains the dependencies: the picked bundles that satisfy
+// none of wants. The list more contains the subscriptions that OLM would generate for them. A subscription that
+// covers several bundles appears once. It implements Rule 12 of the package comment.
 func generateWants(picked []pick, wants []*want) (more []*want, have []*installed) {
 	for _, p := range picked {
 		e := cmp.Or(p.atom.entry, p.after.entry)

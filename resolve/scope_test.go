@@ -22,8 +22,8 @@ import (
 var whole = flag.Bool("whole", false, "solve every problem of the conformance data from a part of its catalogs, not only some") //nolint:gochecknoglobals // as flags are
 
 // reduceIndex returns the part of x that the needs select, and the number of omitted packages. It writes an
-// index file for each catalog and reads the part from these files. held caches the files. name returns the
-// cache key of a catalog; with the key "", the file is not cached.
+// index file for each catalog and reads the part from these files. The map held caches the files. name returns
+// the cache key of a catalog; with the key "", the file is not cached.
 func reduceIndex(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string][]byte, name func(catalog.ID) string) (*catalog.Index, int) {
 	t.Helper()
 	var indexes []*cache.Index
@@ -185,7 +185,7 @@ func (u *universe) constrain(t *rapid.T) {
 	}
 }
 
-// TestPartOfTheIndexIsEnoughForProblems compares the same results for the problems in QUAYSIDE_CONFORMANCE.
+// TestPartOfTheIndexIsEnoughForProblems is TestPartOfTheIndexIsEnough for the problems in QUAYSIDE_CONFORMANCE.
 func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {

@@ -351,7 +351,7 @@ func pack(t testing.TB, entries map[string][]byte) []byte {
 	return buf.Bytes()
 }
 
-// TestHugeEntry opens an index whose entry has a wrong size in its header, once above the limit.
+// TestHugeEntry opens an index with a wrong size in the header of an entry: too small, or above the limit.
 func TestHugeEntry(t *testing.T) {
 	for size, want := range map[uint64]string{1 << 40: "exceed the limit of", 10: "head: zip"} {
 		var buf bytes.Buffer

@@ -137,7 +137,7 @@ func (t *tree) prune(n *node, layer int) {
 	}
 }
 
-// followLinks returns the path of a directory after following symbolic links. name is its path before.
+// followLinks follows the symbolic links in the path name and returns the resulting path.
 func (t *tree) followLinks(name string) (string, error) {
 	if name == "." {
 		return name, nil
