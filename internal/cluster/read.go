@@ -30,8 +30,8 @@ type kind struct {
 
 func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// Read reads the objects in refs, and returns the results in the same order. If a single object cannot be
-// read, its result contains the reason. The error is an *UnreachableError or the error of ctx.
+// Read reads the objects in refs, and returns the results in the same order. If a single object cannot be read, its
+// result contains the reason. Only an unreachable cluster (an *UnreachableError) or the end of ctx is an error.
 func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
 	kinds, kindOf := groupByKind(refs)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -76,7 +76,7 @@ func groupByKind(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 	return kinds, kindOf
 }
 
-// runParallel calls do concurrently with the numbers from 0 to n-1, and waits for all calls.
+// runParallel calls do once with each number from 0 to n-1, concurrently, and waits for all calls.
 func (c *Client) runParallel(n int, do func(i int)) {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 2*maxRequests)

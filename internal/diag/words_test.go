@@ -6,7 +6,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// TestWords checks helpers for messages at the limits of their ranges.
+// TestWords checks the functions in words.go with arguments at the limits of their ranges.
 func TestWords(t *testing.T) {
 	for _, c := range []struct{ what, got, want string }{
 		{"one", diag.Count(1, "hop"), "1 hop"},

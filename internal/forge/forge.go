@@ -122,8 +122,8 @@ func (c *Client) withBase(ctx context.Context, p Pull) (Pull, error) {
 // pages, because it cannot list the pull requests of one branch.
 const maxClosedPages = 20
 
-// Declined looks for a pull request that was closed without merging and has the branches and the proposal
-// of p. It returns its number, or 0 if there is none or if a pull request with these branches is open.
+// Declined looks for a pull request that was closed without merging and has the branches and the proposal of p. It
+// returns the number of the pull request. It returns 0 if there is none, or if one with these branches is open.
 func (c *Client) Declined(ctx context.Context, p Pull) (number int64, err error) {
 	err = c.withOpen(ctx, p, "looking up closed pull requests of", func(p Pull, open *pull) error {
 		if open != nil {

@@ -40,8 +40,8 @@ func getenv(env map[string]string) func(string) string {
 	return func(key string) string { return env[key] }
 }
 
-// TestPropose opens a pull request next to those of other authors, proposes it again without a change, and
-// updates it.
+// TestPropose opens a pull request, proposes it again without a change, and updates it. Other authors also
+// have pull requests.
 func TestPropose(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		others := []forgetest.Pull{
@@ -83,8 +83,8 @@ func TestPropose(t *testing.T) {
 	})
 }
 
-// TestDeclined checks that Declined finds a pull request that was closed without merging, by its branches
-// and proposal. Declined must also find a pull request on the third page, or whose branch was deleted.
+// TestDeclined checks that Declined finds pull requests that were closed without merging. It must compare
+// the branches and the proposal, search further pages, and find a pull request whose branch was deleted.
 func TestDeclined(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s *forgetest.Server, c *forge.Client) {
 		p := forge.Pull{Head: "upgrade/a", Title: "Update a", Body: "text\n", Proposal: "sha256:1"}
@@ -125,7 +125,7 @@ func TestDeclined(t *testing.T) {
 		s.Change(1, func(p *forgetest.Pull) { p.Merged = true })
 		declined("merged", p, 0)
 
-		// The deletion of a branch by the program is no decision of a person.
+		// The program deletes the branch: this does not count as a decision of a person.
 		propose(8)
 		s.Writes()
 		for _, writes := range []int{1, 0} {

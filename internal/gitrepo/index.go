@@ -50,7 +50,7 @@ func (r *Repo) Index() (*Index, error) {
 	return x, nil
 }
 
-// AddAttributes adds the Git attributes in a directory. Call it before [Index.Blob] for the files below.
+// AddAttributes adds the Git attributes in a directory. Call it before [Index.Blob] for files below dir.
 func (x *Index) AddAttributes(dir string, data []byte) {
 	if x != nil && len(data) > 0 {
 		x.attributes = append(x.attributes, AttributeFile{Dir: dir, Data: data})

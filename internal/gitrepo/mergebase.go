@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// mark is a set of bits for a commit: which of the two commits reach it, and whether it is stale.
+// mark is a set of bits for a commit: which of the two start commits reach this commit, and whether it is stale.
 type mark uint8
 
 const (

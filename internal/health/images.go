@@ -91,7 +91,7 @@ func templateImages(o map[string]any) map[string]string {
 	return out
 }
 
-// digests returns the digests that the pods of a workload report, sorted for each container.
+// digests returns the digests that the pods of a workload report, by container. The digests of a container are sorted.
 func (im *imageComparison) digests(ref v1alpha1.ObjectReference, o map[string]any) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range im.pods[ref.Namespace] {

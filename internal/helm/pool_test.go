@@ -196,7 +196,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestDeterminism checks that generated values are errors. The hint must name a value that replaces them.
+// TestDeterminism checks that a chart that generates values is an error. The hint must name a value to set instead.
 func TestDeterminism(t *testing.T) {
 	p := newPool(t)
 	for name, c := range map[string]struct{ values, text, want string }{

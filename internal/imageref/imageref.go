@@ -82,7 +82,7 @@ func Parse(s string) (Ref, error) {
 	return r, nil
 }
 
-// ErrDigest is the error of [Parse] for a digest for which [IsDigest] returns false.
+// ErrDigest is the error of [Parse] for a digest that [IsDigest] rejects.
 var ErrDigest = errors.New("must have sha256: and 64 hexadecimal digits after the @")
 
 // Name returns the registry and repository, such as "quay.io/org/name".

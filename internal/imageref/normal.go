@@ -81,7 +81,7 @@ func normalPattern(s string) (string, error) {
 	return "*" + strings.TrimPrefix(host, "any"), err
 }
 
-// hostOrText returns the normal form of the registry s, or s if it has none.
+// hostOrText returns the normal form of the registry s, or s itself if there is no normal form.
 func hostOrText(s string) string {
 	if host, err := normalPattern(s); err == nil {
 		return host

@@ -205,9 +205,9 @@ func IsAppliedAsIs(name string) bool {
 	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Inputs || strings.HasPrefix(dir, Inputs+"/") || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
 }
 
-// Operator returns the operator of a file below operators as "namespace/package". Both are parts of the
-// name of the file's directory, "namespace.package". Such a directory may be below another such directory,
-// if several operators share a piece. ok is false for other files and for kustomizations.
+// Operator returns the operator of a file below operators as "namespace/package". The name of the file's
+// directory is "namespace.package". If several operators share a piece, this directory is in the directory
+// of the piece. ok is false for other files and for kustomizations.
 func Operator(name string) (key string, ok bool) {
 	if !strings.HasPrefix(name, Operators+"/") || path.Base(name) == Kustomization {
 		return "", false

@@ -133,8 +133,8 @@ func (r *Results) Save() {
 	_ = r.write(r.encode()) // ignore the error: the next run computes the results again
 }
 
-// encode returns the content of the file: its checksum, the results that this run used, and then other results, each
-// sorted by key.
+// encode returns the content of the file: its checksum, the results that this run used, and then the other
+// results. Both groups are sorted by key.
 func (r *Results) encode() []byte {
 	out := make([]byte, sha256.Size)
 	add := func(results map[key][]byte) {

@@ -75,7 +75,7 @@ func (l Lookup) openFile(name string) (fs.File, error) {
 	return openRegular(dir, base)
 }
 
-// openRegular opens a file, which must be a regular one.
+// openRegular opens a file. It returns an error if the file is not regular.
 func openRegular(fsys fs.FS, name string) (fs.File, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

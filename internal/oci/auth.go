@@ -62,7 +62,7 @@ func DefaultCertDirs(getenv func(string) string) []string {
 	return dirs
 }
 
-// credential is a login to a registry, or empty. Never print it.
+// credential is a login to a registry. It is empty for anonymous access. Never print a credential.
 type credential struct {
 	config authn.AuthConfig
 	origin string // file that contains the login, for messages

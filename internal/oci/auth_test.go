@@ -56,7 +56,7 @@ func requireBasic(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	next.ServeHTTP(w, r)
 }
 
-// requireBearer requires a token, which its token server returns for the login.
+// requireBearer requires a token. It is also the token server, which returns the token for the login.
 func requireBearer(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	const token = "bearer-t0ken"
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/testing/servertest"
 )
 
-// referrer returns an entry of a list of referrers of the example.
+// referrer returns an entry of a list of manifests that refer to the example image.
 func referrer(t *testing.T, kind string, i int) map[string]any {
 	return newReferrer(example(t).digest, kind, i)
 }

@@ -119,7 +119,7 @@ func isLoadedUnchanged(object k8s.Object) bool {
 		})
 }
 
-// replaceResources makes o list only new files in the map files, one for each of texts.
+// replaceResources changes files so that o lists one new file for each element of texts, instead of its resources.
 func (o *Overlay) replaceResources(files map[string][]byte, texts [][]byte) {
 	dir := "made"
 	taken := func(name string) bool { return filetree.Within(name, path.Join(o.Dir, dir)) }

@@ -218,7 +218,7 @@ type valueOrigins struct {
 	origins map[diag.Pos]diag.Pos
 }
 
-// record sets the origin of n, unless it is set.
+// record sets the origin of n, unless n already has one.
 func (p valueOrigins) record(n *yamlnode.Node, pos diag.Pos) {
 	if _, known := p.origins[yamlnode.At(p.file, n)]; !known {
 		p.origins[yamlnode.At(p.file, n)] = pos
@@ -251,7 +251,7 @@ func (p valueOrigins) walk(n, source *yamlnode.Node, at func(*yamlnode.Node) dia
 }
 
 // findCounterpart returns the element of items with the same name as item. If item has no name, it returns
-// the element with index i.
+// the element with index i. It returns nil if there is none.
 func findCounterpart(item *yamlnode.Node, items []*yamlnode.Node, i int) *yamlnode.Node {
 	if name := findField(item, "name"); name != nil {
 		at := slices.IndexFunc(items, func(n *yamlnode.Node) bool { of := findField(n, "name"); return of != nil && equalScalars(name, of) })

@@ -201,7 +201,7 @@ func (r *reader) readDigests(out *imageScan) error {
 	})
 }
 
-// addDigest adds a digest of the scanned image, unless it exists.
+// addDigest adds a digest of the scanned image, unless s already has it.
 func (s *imageScan) addDigest(d string) {
 	for _, existing := range s.digests {
 		if existing == d {

@@ -79,7 +79,7 @@ func (l *loader) load(name, file string, data []byte) bool {
 	return l.extend(name, file, docs[0])
 }
 
-// extend loads the file that spec.extends in root names. Without spec.extends, it does nothing.
+// extend loads the file in the field spec.extends of root. Without spec.extends, it does nothing.
 func (l *loader) extend(name, file string, root *yamlnode.Node) bool {
 	var f struct {
 		Spec struct {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// maxFiles is the maximum number of files of one kind. Beyond it, the oldest are removed.
+// maxFiles is the maximum number of files of one kind. If there are more, the oldest files are removed.
 const maxFiles = 64
 
 // PutFile stores a file under kind and key. write writes the content. An existing file is replaced atomically.

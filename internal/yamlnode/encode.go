@@ -44,7 +44,7 @@ func Marshal(v any) ([]byte, error) {
 	return Encode(plain), nil
 }
 
-// fromJSON decodes a JSON value as encoding/json, with numbers as json.Number.
+// fromJSON decodes a JSON value like encoding/json, with numbers as json.Number.
 func fromJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -227,9 +227,9 @@ func judgeCluster(rule Criteria, pin Pin, name string, seen []Observation, now t
 }
 
 // upgradeRefusal returns the operator's latest reason for blocking upgrades in a cluster, or "". A reason
-// remains valid until a newer accepted observation reports Upgradeable=True. An observation without the
-// condition does not end it. seen must be sorted by time. problem returns the reason why an observation is not
-// accepted.
+// remains valid until a newer accepted observation reports Upgradeable=True. An observation without this
+// condition does not end the validity. seen must be sorted by time. problem returns the reason why an
+// observation is not accepted.
 func upgradeRefusal(seen []Observation, problem func(Observation) (Cause, string)) string {
 	isWithdrawn := func(o Observation) bool {
 		return !o.At.IsZero() && slices.ContainsFunc(seen, func(later Observation) bool {

@@ -68,7 +68,7 @@ func validateAgainst(schema []byte, values map[string]any) (err error) {
 	return err
 }
 
-// noLoader refuses to load a schema. Only for a URN it returns a schema that accepts any value, as Helm does.
+// noLoader refuses to load a schema. For a URN, it returns a schema that accepts any value, as Helm does.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {

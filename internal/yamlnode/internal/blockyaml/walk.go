@@ -141,8 +141,7 @@ func countBlanks(text []byte) int {
 	return n
 }
 
-// marker reports whether the line at offset at begins or ends a document, or is a
-// directive.
+// marker reports whether a line begins or ends a document, or is a directive. at is the offset of the line.
 func (p *parser) marker(at int) bool {
 	switch p.data[at] {
 	case '-':
