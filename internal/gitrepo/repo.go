@@ -147,8 +147,8 @@ func (t tolerantStorage) Config() (*config.Config, error) {
 	return c, err
 }
 
-// EncodedObjectSize returns the size of an object in bytes. Unlike go-git's method, it finds an object that a
-// shared clone reads from another repository, and closes the file of an object outside of packs.
+// EncodedObjectSize returns the size of an object in bytes. Unlike go-git's method, it also finds an object
+// that a shared clone reads from another repository, and it closes the file of a loose object.
 func (t tolerantStorage) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
 	o, err := t.EncodedObject(plumbing.AnyObject, hash)
 	if err != nil {

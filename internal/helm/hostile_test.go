@@ -73,7 +73,7 @@ func TestHostileCharts(t *testing.T) {
 		})
 	}
 	p.Close()
-	// Linux includes the memory that this process has when it starts a child in the child's memory. The
+	// On Linux, the memory of a child includes the memory of this process at the time of the start. The
 	// measurement is therefore valid only if this process is small, as it is without the corpus.
 	switch own, rss := ownRSS(), childrenRSS(); {
 	case own > 700<<20:

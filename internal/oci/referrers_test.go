@@ -124,7 +124,7 @@ func TestReferrersPages(t *testing.T) {
 }
 
 // TestReferrersFallback checks that the client reads the list under a tag if the registry has no referrers
-// API, for every status by which registries report the missing API.
+// API. It tries every status by which registries report that the API is missing.
 func TestReferrersFallback(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		srv := ocitest.New(t)

@@ -176,9 +176,9 @@ func (b *boundedBody) Close() error {
 // directKey is the context key for the host of a request that is sent without a proxy.
 type directKey struct{}
 
-// checkAddress returns an error if a public registry refers the client to an address in a private network, by
-// a redirect or as its token server. The address is that of the resolved host name. If the registry itself is
-// in a private network, all addresses are allowed.
+// checkAddress returns an error if a public registry refers the client to an address in a private network,
+// in a redirect or as the address of its token server. The address is that of the resolved host name. If
+// the registry itself is in a private network, all addresses are allowed.
 func (t *roundTripper) checkAddress(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	host, direct := ctx.Value(directKey{}).(string)
 	ip, err := netip.ParseAddrPort(address)

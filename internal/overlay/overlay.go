@@ -117,9 +117,9 @@ var ErrOutside = errors.New("is outside of the repository")
 
 var errTooDeep = fmt.Errorf("kustomizations are nested deeper than %d levels", maxDepth)
 
-// Open collects the input for building a directory. It returns an error for each reference to a missing file,
-// to a file outside of the source, or to a program, with the position of the reference. Open then also
-// returns the overlay, with the rest of its input, but this overlay cannot be built.
+// Open collects the input for building a directory. It returns an error for each reference to a missing
+// file, to a file outside of the source, or to a program, with the position of the reference. Together with
+// such an error, Open returns an overlay with the rest of the input, which cannot be built.
 func (f *Files) Open(dir string) (*Overlay, error) {
 	dir, err := f.resolveLinks(dir)
 	if err != nil {

@@ -140,8 +140,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// argoNames returns the sorted names of a cluster's Applications that the ApplicationSets of an
-// environment create, either from a list or from the registered clusters r.
+// argoNames returns the names of a cluster's Applications, sorted. The ApplicationSets of the environment
+// create them from a list or, if r is not nil, from the registered clusters r.
 func argoNames(t *testing.T, environment, cluster string, r *profile.Registered) []string {
 	t.Helper()
 	tree := clusterTree()

@@ -144,8 +144,8 @@ func (w *Window) isOpen(at time.Time) bool {
 	return !opened.IsZero() && !opened.After(at)
 }
 
-// closes returns the time at which an open window closes. It returns the zero time if the window opens again
-// before it closes, over and over, so that it is still open after limit.
+// closes returns the time at which an open window closes. It returns the zero time if the window is still
+// open after limit, because it always opens again before it closes.
 func (w *Window) closes(at, limit time.Time) time.Time {
 	if w.Schedule == nil {
 		return w.Until

@@ -89,8 +89,8 @@ type Verdict struct {
 // A cluster counts as healthy if rule accepts its latest observation, the observation is of the pinned
 // bundle, and the operator has been healthy for the soak time. The operator may be promoted if the share
 // and the number of healthy clusters are sufficient and it does not block upgrades in any cluster. A
-// cluster that no longer gets the operator is listed as a reason. It prevents the promotion only if the
-// operator was unhealthy there or blocked upgrades.
+// cluster that no longer gets the operator is listed as a reason. Such a cluster prevents the promotion
+// only if the operator was unhealthy there or blocked upgrades.
 func Judge(rule Criteria, pin Pin, seen []Observation, now time.Time) Verdict {
 	byCluster := map[string][]Observation{}
 	for _, o := range seen {

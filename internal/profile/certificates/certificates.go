@@ -212,8 +212,8 @@ func WithoutCA(o k8s.Object) k8s.Object {
 	return withoutCA(o, func(any) bool { return true })
 }
 
-// WithoutEmptyCA returns o without CA bundles that contain no certificate, such as the line break
-// that code generators write for a controller to replace.
+// WithoutEmptyCA returns o without CA bundles that contain no certificate, such as a line break. Code
+// generators write it as a placeholder that a controller replaces.
 func WithoutEmptyCA(o k8s.Object) k8s.Object {
 	return withoutCA(o, func(ca any) bool {
 		text, ok := ca.(string)
