@@ -15,8 +15,8 @@ import (
 
 // Index is the base name of index files. Index files list the files that quayside has written. In a written
 // tree, the root and each directory with such files has an index. The index lists the files directly in its
-// directory. A line is "name sha256", or a comment that begins with #. By the digest, quayside can tell a
-// file that the user edited from a file that an earlier Write changed but nobody committed.
+// directory. A line is "name sha256", or a comment that begins with #. The digest shows whether the user
+// edited a file that differs from the commit, or an earlier Write wrote it and it is not committed yet.
 const Index = ".quayside-files"
 
 const (

@@ -220,8 +220,8 @@ func (c *Client) update(ctx context.Context, p Pull, have pull) (RequestResult, 
 	return result, c.automerge(ctx, p, have, &result)
 }
 
-// keepProposedLine returns body with its proposedMark line replaced by that line of have. If body or have
-// lacks this line, it returns body unchanged.
+// keepProposedLine replaces the proposedMark line of body by the one in have, and returns the result. If
+// body or have lacks this line, it returns body unchanged.
 func keepProposedLine(body, have string) string {
 	i, j := strings.LastIndex(body, proposedMark), strings.LastIndex(have, proposedMark)
 	if i < 0 || j < 0 {

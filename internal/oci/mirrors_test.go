@@ -342,7 +342,7 @@ prefix = "example.com/foo/own"
 	}
 }
 
-// mirrorsFor returns the configuration of mirrors, each for one kind of references.
+// mirrorsFor returns a configuration with one mirror for each of kinds. These are kinds of references.
 func mirrorsFor(kinds ...string) string {
 	var out strings.Builder
 	for _, k := range kinds {

@@ -132,8 +132,8 @@ const (
 	RemovalKeep
 )
 
-// RemovalOf returns the effect of removing o from the tree, for the first tool that does not simply delete o,
-// and the name of this tool. If there is no such tool, it returns RemovalPrune and "".
+// RemovalOf looks for the first tool that does not simply delete o when o is removed from the tree. It returns
+// the effect of the removal and the name of the tool, or RemovalPrune and "" if there is no such tool.
 func RemovalOf(o k8s.Object) (removal Removal, tool string) {
 	for _, l := range profileTable() {
 		if removal := l.profile.Removal(o); removal != RemovalPrune {

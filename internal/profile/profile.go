@@ -66,8 +66,8 @@ type Profile interface {
 	// Member returns the entry of a cluster in clusters.yaml.
 	Member(g GitOps, c Cluster) Member
 
-	// Apply returns the objects that make the tool apply the tree, by directory in the tree, and
-	// files that are not applied, by path. Call Apply only if Faults returns no faults for the settings.
+	// Apply returns in own, by directory in the tree, the objects that make the tool apply the tree. In files it
+	// returns, by path, files that are not applied. Call Apply only if Faults returns no faults for the settings.
 	Apply(t Tree) (own map[string][]k8s.Object, files map[string][]byte)
 
 	// Inputs returns the data of each cluster for the user's own ApplicationSet or ResourceSet: as

@@ -246,8 +246,8 @@ func (r *reader) readObject(do func(key string) error) error {
 // empty array.
 func (r *reader) readList(do func() error) error { return r.readMembers('[', ']', "a list", do) }
 
-// readMembers calls do for each member of the next JSON value, which has the delimiters from and to. expected
-// is the type of the value for errors.
+// readMembers calls do for each member of the next JSON value. The delimiters of the value are from and to.
+// expected is the type of the value for errors.
 func (r *reader) readMembers(from, to jsontext.Kind, expected string, do func() error) error {
 	switch kind := r.dec.PeekKind(); {
 	case kind == 'n':

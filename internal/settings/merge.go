@@ -114,8 +114,8 @@ type merger struct {
 	reset map[*yamlnode.Node]bool
 }
 
-// merge returns a copy of over that has also the values inherited from base. Both nodes are values of
-// field, and may be nil. In field, [] stands for any item of a list. merge does not modify its arguments.
+// merge returns a copy of the node over, completed with the values inherited from the node base. Both nodes are
+// values of field, and may be nil. In field, [] stands for any item of a list. merge does not modify its arguments.
 func (m merger) merge(field string, base, over *yamlnode.Node) *yamlnode.Node {
 	switch {
 	case base == nil:
