@@ -59,7 +59,7 @@ func AddOperators(text []byte, cluster string, patterns []string) ([]byte, error
 	return nil, diag.Hintf(at, "add it by hand: {name: "+cluster+", operators: "+formatPatterns(patterns)+"}", "YAML style not supported: cannot change the operators of cluster %s in spec.clusters", cluster)
 }
 
-// isExtended reports whether a change of the settings from before to after only added patterns to a cluster.
+// isExtended reports whether after equals before, except for the additional patterns for a cluster.
 func isExtended(before, after *Workspace, cluster string, patterns []string) bool {
 	want, have := *before, *after
 	want.Fields = have.Fields
