@@ -86,7 +86,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestYAMLAsInAPIServer checks that YAML scalars have the same types as for the API server.
+// TestYAMLAsInAPIServer checks that YAML scalars get the same types as in the API server.
 func TestYAMLAsInAPIServer(t *testing.T) {
 	got, err := decodeDocuments("f.yaml", []byte("a: y\nb: 'y'\nc: =\nd: 0777\ne: 1e3\nf: 2001-01-01\ng: ~\nh: {1: x, true: y}\ni: 0x1F\nj: 1_000\nk: 12345678901234567890\nl: 5.0\nm: &x [1]\nz: *x\n"))
 	if err != nil {

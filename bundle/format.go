@@ -23,8 +23,8 @@ func bundleFormats() []format {
 	}
 }
 
-// formatOf returns the first format whose marker file exists, or else the first format. It calls has to check
-// whether a file exists.
+// formatOf returns the first format whose marker file exists, or else the first format. The argument has is a
+// function that reports whether a file exists.
 func formatOf(has func(name string) bool) format {
 	all := bundleFormats()
 	if i := slices.IndexFunc(all, func(f format) bool { return has(f.marker) }); i >= 0 {

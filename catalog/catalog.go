@@ -126,7 +126,7 @@ func (c *Catalog) Labels() map[string]string { return maps.Clone(c.labels) }
 // Source returns the canonical reference of the catalog, as recorded in quayside.lock.
 func (c *Catalog) Source() string { return c.source }
 
-// Digest returns the digest of the catalog that Source referred to when it was loaded.
+// Digest returns the digest that Source referred to when the catalog was loaded.
 func (c *Catalog) Digest() Digest { return c.digest }
 
 // Warnings returns the warnings from decoding the catalog, sorted.

@@ -90,7 +90,7 @@ func CheckDay(day string) error {
 	return nil
 }
 
-// FindSupport looks up the MAJOR.MINOR of version in all. It returns nil if there is none.
+// FindSupport returns the element with the MAJOR.MINOR of a version, or nil if there is none.
 func FindSupport(all []SupportedVersion, version string) *SupportedVersion {
 	name := Minor(version)
 	for i := range all {
@@ -114,8 +114,8 @@ func (p SupportPhase) Check() error {
 	return nil
 }
 
-// CheckFollows returns an error unless p begins on the day after last ends. Both phases must be
-// valid.
+// CheckFollows returns an error if p does not begin on the day after the end of last, the previous phase. Both
+// phases must be valid.
 func (p SupportPhase) CheckFollows(last SupportPhase) error {
 	if want := AddDays(last.End, 1); p.Start != want {
 		return fmt.Errorf("phase %q begins on %s: expected %s, the day after phase %q ends", p.Name, p.Start, want, last.Name)

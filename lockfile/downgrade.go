@@ -51,8 +51,8 @@ func (l Downgrade) AllowedPin() Pin {
 	return l.Pin
 }
 
-// RemovedPins returns, for each operator that has a pin on a side but not in the merged lock, the pin with the
-// highest version, in the field Higher. The field Pin is empty. A nil lock counts as empty.
+// RemovedPins returns the operators that have a pin on a side, but not in the merged lock. For each of them, the
+// field Higher contains the pin with the highest version, and the field Pin is empty. A nil lock counts as empty.
 func RemovedPins(merged *File, sides ...Side) []Downgrade {
 	var out []Downgrade
 	for _, s := range sides {

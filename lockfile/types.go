@@ -119,7 +119,7 @@ type Pin struct {
 	Fields          diag.Fields     `json:"-"`
 }
 
-// Template is the input of a chart's templates. Rendering uses no other settings for them.
+// Template is the input of a chart's templates. Rendering uses no other settings for the templates.
 type Template struct {
 	Release           string          `json:"release" form:"required nonempty" doc:"Name of the release."`
 	KubernetesVersion string          `json:"kubernetesVersion" doc:"Version of Kubernetes that the templates see. Absent: 1.34."`

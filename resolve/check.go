@@ -245,7 +245,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *declare.Set) {
 	}
 }
 
-// hasPath reports whether a channel of pkg has a direct upgrade edge between the bundles from and to.
+// hasPath reports whether a channel of pkg allows a direct upgrade from the first bundle to the second.
 func hasPath(pkg *catalog.Package, from, to string) bool {
 	var version *catalog.Version
 	if b, ok := pkg.Bundle(from); ok {

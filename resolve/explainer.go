@@ -219,7 +219,7 @@ func (t *explainer) otherVersions(r *requirement) string {
 func (t *explainer) listInvolved(atoms []int) string {
 	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.involved[id] }))
 	if len(names) < 2 {
-		// All atoms are the same bundle: as installed, and as catalog entries.
+		// All atoms are one bundle: as the installed bundle, and as catalog entries.
 		names = nil
 		for _, id := range atoms {
 			if t.involved[id] {

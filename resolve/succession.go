@@ -100,8 +100,8 @@ func newLeaving(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfi
 	return lockfile.Leaving{With: unitOf(prev, p, now), Pin: p}
 }
 
-// unitOf returns the remaining operators that are in the same unit of the tree as p because of a cycle: they
-// require p, and p requires them, directly or transitively.
+// unitOf returns the operators that share a unit of the tree with p because of a cycle: they require p, and p
+// requires them, directly or transitively. It omits operators that are not in now.
 func unitOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
 	var out []string
 	for key := range lock.Needed(p.Key()) {
@@ -175,7 +175,7 @@ func lostAPIs(old, successor lockfile.Pin) []catalog.GVK {
 	})
 }
 
-// lostAPIConflict returns the conflict that successor does not provide all APIs of old.
+// lostAPIConflict returns the conflict that the operator successor does not provide the given APIs of operator old.
 func lostAPIConflict(d *declare.Subscription, old, successor lockfile.Pin, apis []catalog.GVK) *explain.Conflict {
 	c := successionConflict(d, fmt.Sprintf("%s replaces %s, but does not provide all APIs of %[2]s", successor.Key(), old.Key()),
 		"remove spec.replaces and declare "+old.Key()+" again: then both are installed")

@@ -36,10 +36,9 @@ type packageManifest struct {
 	at  map[string]diag.Pos
 }
 
-// Packages converts package manifests, the format before bundles, to bundle directories. In this
-// format, a *.package.yaml names the head of each channel, and each directory below it contains the
-// manifests of one version. The result contains v/x.yaml as v/manifests/x.yaml, byte for byte, and
-// generated metadata.
+// Packages converts package manifests, the format before bundles, to bundle directories. In this format, a file
+// *.package.yaml names the head of each channel. Each subdirectory next to this file contains the manifests of
+// one version. The result contains v/x.yaml as v/manifests/x.yaml, byte for byte, and generated metadata.
 //
 // A version belongs to a channel if the head of the channel replaces it, directly or transitively,
 // or if a version of the channel skips it. Versions without a channel are omitted. The error is a
@@ -59,7 +58,7 @@ func Packages(fsys fs.FS) (fs.FS, error) {
 	return c.out.FS(), nil
 }
 
-// Original returns the name in the input of Packages for a file name in its result.
+// Original returns the name that a file in the result of Packages has in the input of Packages.
 func Original(name string) string {
 	dir, file := path.Split(name)
 	if parent, ok := strings.CutSuffix(dir, "/manifests/"); ok {

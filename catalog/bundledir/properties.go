@@ -109,8 +109,8 @@ func givenProperties(b *bundle.Bundle, pos diag.Pos, faults *diag.List) []bundle
 	return out
 }
 
-// annotatedProperties returns the properties in text, the value of the CSV annotation
-// olm.properties: a JSON list.
+// annotatedProperties decodes text, the value of the CSV annotation olm.properties. This value is a JSON list
+// of properties.
 func annotatedProperties(text string, pos diag.Pos, faults *diag.List) []bundle.Property {
 	const field = "metadata.annotations[olm.properties]"
 	if text == "" {

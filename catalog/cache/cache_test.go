@@ -34,7 +34,7 @@ func writeCatalog(t *testing.T, dir string, packages int) {
 	}
 }
 
-// laterClock is a clock that is late enough to index files that were just written.
+// laterClock returns a time one minute from now, so that files that were just written are old enough for an index.
 func laterClock() time.Time { return time.Now().Add(time.Minute) }
 
 func open(t *testing.T, dir, kept string) *Cache {

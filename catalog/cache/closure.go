@@ -10,10 +10,10 @@ import (
 // index. The result has one content for each index, without ID, Priority, Labels and Source.
 type Picker func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error)
 
-// PickClosure returns a Picker of all packages that resolution of want may need, from all indexes.
-// It selects the packages in want, and the providers of the APIs and labels in want. It does the
-// same for the needs of every selected package. If an API has no provider, it selects the providers
-// of other versions of the API. Packages that are not selected are listed in Content.Unread.
+// PickClosure returns a Picker that selects all packages that resolution may need. It selects the packages in
+// want, and the providers of the APIs and labels in want. For the needs of each selected package, it does this
+// again. It searches all indexes. If an API has no provider, it selects the providers of other versions of the
+// API. Packages that are not selected are listed in Content.Unread.
 func PickClosure(want catalog.Needs) Picker {
 	return func(indexes []*Index, needs catalog.Needs) ([]catalog.Content, error) {
 		c := &closure{indexes: indexes, chosen: make([][]bool, len(indexes))}
@@ -77,7 +77,7 @@ type closure struct {
 	queue   []catalog.Needs
 }
 
-// addRequired selects the packages that satisfy want, transitively.
+// addRequired selects the packages that meet the needs in want, and then the packages that meet their needs.
 func (c *closure) addRequired(want catalog.Needs) {
 	c.queue = append(c.queue, want)
 	for len(c.queue) > 0 {

@@ -1,6 +1,6 @@
-// Package charts reads catalogs without an upgrade graph. Catalogs of Helm charts are the index of a chart
-// repository, the tags of a chart in a registry, and directories of charts. Catalogs of manifests are
-// directories, tags and lists of releases. A chart is a package, and each of its versions a bundle.
+// Package charts reads catalogs without an upgrade graph. A catalog of Helm charts is the index of a chart
+// repository, the tags of a chart in a registry, or a directory of charts. A catalog of manifests is a
+// directory, a list of tags or a list of releases. A chart is a package, and each of its versions a bundle.
 //
 // Authors publish no upgrade graph. The package adds edges by version order: to each newer patch of the same
 // minor version, and to the newest patch of the next minor version.

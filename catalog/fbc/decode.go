@@ -284,8 +284,8 @@ func (d *decoder) rejectValue(want string) {
 	}
 }
 
-// items decodes an array and calls read for each element. Null counts as an empty array. most is
-// the maximum number of elements; more are a fault.
+// items decodes an array and calls the function read for each element. Null counts as an empty array. An array
+// with more than the maximum number of elements (most) is a fault.
 func (d *decoder) items(most int, read func(n int)) {
 	if !d.enter('[', "an array") {
 		return
@@ -309,8 +309,8 @@ func (d *decoder) items(most int, read func(n int)) {
 	}
 }
 
-// fields decodes an object and calls read for each field. read must consume the value. Null counts
-// as an empty object.
+// fields decodes an object and calls the function read for each field. This function must consume the value.
+// Null counts as an empty object.
 func (d *decoder) fields(read func(name []byte)) {
 	if !d.enter('{', "an object") {
 		return
@@ -320,8 +320,8 @@ func (d *decoder) fields(read func(name []byte)) {
 	}
 }
 
-// enter consumes the opening bracket of the next value if it equals open ('[' or '{'). It skips any
-// other value, adds a fault, and returns false. want describes the expected type, for the message.
+// enter consumes the opening bracket of the next value if it is the expected bracket open ('[' or '{'). Otherwise,
+// it skips the value, adds a fault, and returns false. want describes the expected type, for the message.
 func (d *decoder) enter(open byte, want string) bool {
 	if d.in.kind() != open {
 		d.rejectValue(want)

@@ -29,7 +29,7 @@ properties: [{type: olm.package, value: {packageName: a, version: 1.2.7}}]
 ---
 `
 
-// lifecycleDocument returns a lifecycle document of one version, with more appended.
+// lifecycleDocument returns a lifecycle document of one version. It appends the text more.
 func lifecycleDocument(more string) string {
 	return `schema: io.openshift.operators.lifecycles.v1alpha1
 package: a

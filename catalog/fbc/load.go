@@ -72,8 +72,8 @@ func (t *byteCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// eachFile calls read for every regular file of fsys, sorted by path, and fault for every file that
-// cannot be read.
+// eachFile calls the function read for every regular file of fsys, sorted by path. It calls the function fault
+// for every file that cannot be read.
 func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, err error)) error {
 	var rules ignoreRules
 	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -125,7 +125,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// closeInto closes f. If this fails and *err is nil, it sets *err.
+// closeInto closes f. If closing fails and *err is nil, it stores the error in *err.
 func closeInto(err *error, f io.Closer) {
 	if closed := f.Close(); *err == nil {
 		*err = closed

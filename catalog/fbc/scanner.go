@@ -141,7 +141,7 @@ func (s *scanner) text() []byte {
 	return s.plain
 }
 
-// appendUnquoted appends the text of quoted, a valid JSON string, to out.
+// appendUnquoted decodes quoted, a valid JSON string, and appends the result to out.
 func appendUnquoted(out, quoted []byte) []byte {
 	out, err := jsontext.AppendUnquote(out, quoted)
 	if err != nil {

@@ -218,7 +218,7 @@ func (x *extraction) hardLink(name, target string) error {
 	return nil
 }
 
-// applyWhiteout removes entries of lower layers. base is the file name of the whiteout in dir.
+// applyWhiteout removes the entries of lower layers that a whiteout file in dir hides. base is the name of this file.
 func (x *extraction) applyWhiteout(dir, base string) error {
 	name := dir
 	if base != opaque {

@@ -79,7 +79,7 @@ func zstandard(t testing.TB, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// layout writes an OCI layout with one image with these layers.
+// layout writes an OCI layout of an image with the given labels and layers.
 func layout(t testing.TB, labels map[string]string, layers ...[]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -466,7 +466,7 @@ func TestBadLabels(t *testing.T) {
 	}
 }
 
-// TestRegistry reads a catalog from a registry, and again after damaging the stored layer.
+// TestRegistry reads a catalog from a registry, damages the stored layer, and reads the catalog again.
 func TestRegistry(t *testing.T) {
 	srv := ocitest.New(t)
 	files := map[string]string{"etcd/catalog.json": `{"schema":"olm.package"}`, "x.yaml": "a: b"}

@@ -23,7 +23,7 @@ const (
 	releaseHTTPS = "manifests:https" // "manifests:https://example.com/lamp-{version}.yaml#package=lamp&versions=1.0.0"
 	releaseHTTP  = "manifests:http"  // the same on a loopback address or an insecure host
 
-	// "manifests:git+https://example.com/lamp.git#package=lamp&path=config&tags=v*", and the same with http
+	// "manifests:git+https://example.com/lamp.git#package=lamp&path=config&tags=v*"; or http in place of https
 	releaseGit      = "manifests:git+https"
 	releaseGitPlain = "manifests:git+http"
 )

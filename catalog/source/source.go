@@ -65,7 +65,7 @@ type Source struct {
 	Files fs.FS  // files whose changes invalidate an index; nil: the content never changes for this Name
 	File  string // the only file in Files that belongs to the catalog; empty: all files
 
-	// Open opens the catalog. The catalog can be read until it or the source is closed.
+	// Open opens the catalog. The catalog can be read until the catalog or the source is closed.
 	Open  func(ctx context.Context) (*OpenedCatalog, error)
 	close func() error
 }

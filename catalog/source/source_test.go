@@ -349,7 +349,7 @@ func checkBundles(t *testing.T, c *source.OpenedCatalog) {
 	}
 }
 
-// laterClock is a clock that is late enough to index files that were just written.
+// laterClock returns a time one minute from now, so that files that were just written are old enough for an index.
 func laterClock() time.Time { return time.Now().Add(time.Minute) }
 
 // checkIndexed opens a catalog twice: the first run stores an index, and the second run uses it. Both results

@@ -39,7 +39,7 @@ func (l *loader) readTables() error {
 	return nil
 }
 
-// eachBundleRow calls take for each row of a query. The first column is the name of a bundle; rows
+// eachBundleRow calls the function take for each row of a query. The first column is the name of a bundle. Rows
 // of unknown bundles are ignored.
 func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow, r []string)) error {
 	return l.eachRow(query, columns, func(r []string) {
@@ -49,7 +49,7 @@ func (l *loader) eachBundleRow(query string, columns int, take func(b *bundleRow
 	})
 }
 
-// addProperty adds a property to list. A value that is not JSON is a fault.
+// addProperty adds a property of bundle b to a list. A value that is not JSON is a fault.
 func (l *loader) addProperty(b *bundleRow, list *[]catalog.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, sanitize.Truncate(value, maxShown))
@@ -58,7 +58,7 @@ func (l *loader) addProperty(b *bundleRow, list *[]catalog.Property, typ, value 
 	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
-// addDependency converts a dependency to the property type of file-based catalogs and adds it to b.
+// addDependency adds a dependency to b.requires. It converts the type to a property type of file-based catalogs.
 func (l *loader) addDependency(b *bundleRow, typ, value string) {
 	p, err := catalog.Dependency(catalog.Property{Type: typ, Value: json.RawMessage(value)})
 	if err != nil {

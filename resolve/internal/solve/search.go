@@ -106,7 +106,7 @@ func firstPossible(c Choice, can func(int) bool) (int, bool) {
 }
 
 // load returns a solver with the constraints of p. If selectors is true, every tag has a selector literal. The
-// constraints of the tag apply only while this literal is assumed.
+// constraints of a tag apply only while the selector literal of the tag is assumed.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
 	rules := len(p.Links) + len(p.Roots) + len(p.Bans)
