@@ -246,7 +246,7 @@ func TestOnBase(t *testing.T) {
 	}
 }
 
-// TestBaseOfRegistry tests a base image in a registry that is named by its digest.
+// TestBaseOfRegistry tests a base image in a registry, referenced by its digest.
 func TestBaseOfRegistry(t *testing.T) {
 	o := newOptions(t)
 	blobs, err := store.Open(t.TempDir())

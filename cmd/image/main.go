@@ -164,7 +164,7 @@ func (o options) build(ctx context.Context, client *oci.Client, tmp string, r re
 	return index, nil
 }
 
-// programs returns the Go packages of the programs by their paths in the image.
+// programs returns the Go package of each program, by the path of the program in the image.
 func (r recipe) programs() map[string]string {
 	out := map[string]string{r.path: r.source}
 	if r.beside != "" {

@@ -28,7 +28,7 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// benchFleet measures the commands in the workspace at dir with settings.
+// benchFleet measures the commands in the workspace at dir, after writing settings to its quayside.yaml.
 func benchFleet(b *testing.B, bin, cache, dir, settings string) {
 	b.Helper()
 	for _, name := range []string{"rendered", ".git"} {

@@ -13,14 +13,14 @@ import (
 	"github.com/quayside/quayside/internal/terminal"
 )
 
-// renderText returns the output of write without a terminal.
+// renderText returns the text that write prints if the output is no terminal.
 func renderText(write func(*terminal.Terminal)) string {
 	var out bytes.Buffer
 	write(terminal.New(&out, nil))
 	return out.String()
 }
 
-// parsePackage returns the package lamp of a file-based catalog.
+// parsePackage parses a file-based catalog, and returns its package lamp.
 func parsePackage(t *testing.T, text string) *catalog.Package {
 	t.Helper()
 	content, err := fbc.LoadFS(fstest.MapFS{"catalog.yaml": {Data: []byte(text)}})

@@ -43,7 +43,7 @@ func TestGoldenCommandReference(t *testing.T) {
 
 func newTestRoot() *cobra.Command { return newTestApp().root }
 
-// testApp is an app with its command tree, which is not run.
+// testApp is an app with its command tree. Tests inspect the commands, but do not run them.
 type testApp struct {
 	*app
 	root *cobra.Command
@@ -183,7 +183,7 @@ prints if it fails early ([exit-codes.md](exit-codes.md)).
 	goldentest.Compare(t, docs+"schemas.md", []byte(page))
 }
 
-// TestExitCodePage checks that docs/exit-codes.md has the exit codes of the constants.
+// TestExitCodePage checks that docs/exit-codes.md has the values of the exit code constants.
 func TestExitCodePage(t *testing.T) {
 	source, err := os.ReadFile("cli.go")
 	if err != nil {

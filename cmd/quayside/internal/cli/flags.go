@@ -29,7 +29,7 @@ type operatorFlag struct {
 	named    []resolve.Target
 }
 
-// timeFlag is --now. It is zero for the current time.
+// timeFlag is the value of --now. The zero value means the current time.
 type timeFlag struct{ time.Time }
 
 // String returns "", because the flag has no default.

@@ -32,7 +32,7 @@ func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r 
 	return o.sendComment(ctx, client, o.comment, marker, text, !r.Empty())
 }
 
-// postFailure replaces the report in the comment on a pull request with the errors of verify.
+// postFailure replaces the report in a pull request's comment by the errors of verify.
 func (o *verifyOptions) postFailure(ctx context.Context, failed error) error {
 	dir, err := o.workspaceDir()
 	if err != nil {

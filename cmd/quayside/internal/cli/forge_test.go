@@ -168,7 +168,7 @@ func TestDeclinedPullRequests(t *testing.T) {
 			t.Errorf("%s: after it was named:\n%s", kind, got.stderr)
 		}
 
-		// --one-branch is a different proposal on a different branch: it is not declined yet.
+		// With --one-branch, the proposal has other changes and another branch, so it does not count as declined.
 		run(0, "--one-branch")
 		s.Change(4, func(p *forgetest.Pull) { p.Closed = true })
 		if got := run(0, "--one-branch", "-o", "json"); len(s.Pulls()) != 4 || !strings.Contains(got.stdout, `"action": "keep"`) || !strings.Contains(got.stdout, `"code": "declined"`) {

@@ -27,7 +27,7 @@ type component struct {
 	jobs string // with placeholders for inputs
 }
 
-// labJob is a job with all fields of the component, because an unknown field is an error.
+// labJob is a job of the component. It needs all fields of the job, because the test rejects unknown fields.
 type labJob struct {
 	Stage string
 	Group string `json:"resource_group"`

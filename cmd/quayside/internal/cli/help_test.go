@@ -92,7 +92,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// writeObservation writes an observation file without operators for the cluster in its name.
+// writeObservation writes an observation file without operators. The name of the file contains the cluster.
 func writeObservation(t *testing.T, dir, name string) {
 	t.Helper()
 	text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-11-22T12:00:00Z\"\ncluster: " + strings.TrimSuffix(name, ".yaml") + "\noperators: []\n"

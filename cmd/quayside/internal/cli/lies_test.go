@@ -123,7 +123,7 @@ func checkProposal(t *testing.T, dir, cache string) int {
 }
 
 // TestLiesInTheLock puts each forgery into each field of a lock with valid checksums, and runs the
-// commands that print them.
+// commands that print these fields.
 func TestLiesInTheLock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("renders for every field of a lock")

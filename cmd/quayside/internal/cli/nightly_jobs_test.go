@@ -106,7 +106,7 @@ func (f *growingFleet) upstream(env string) string {
 	return map[string]string{"envs/stage": "envs/dev", "envs/prod-east": "envs/stage", "envs/prod-west": "envs/stage"}[env]
 }
 
-// publish writes the catalog of a night at the desk.
+// publish writes the catalog of a night into the clone desk.
 func (f *growingFleet) publish(night int) {
 	for pkg, channel := range map[string]string{"etcd": "singlenamespace-alpha", "memcached-operator": "alpha"} {
 		put(f.t, f.dir, "desk/catalog/"+pkg+".json", f.h.catalog(pkg, f.h.entries(pkg, night, ""), channel, nil))

@@ -55,7 +55,7 @@ func (f *nightFleet) offered(pkg string, with faults) []channelEntry {
 	return f.h.entries(pkg, f.night, with.installed[pkg])
 }
 
-// publish writes the catalogs of this night with faults.
+// publish writes the catalogs of this night, with the given faults.
 func (f *nightFleet) publish(with faults) {
 	if with.cold {
 		check(f.t, os.RemoveAll(filepath.Join(f.dir, "cold")))

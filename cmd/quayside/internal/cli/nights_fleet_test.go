@@ -18,7 +18,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// rings are the rings, each with two clusters.
+// rings returns the names of the rings. Each ring has two clusters.
 func rings() []string { return []string{"dev", "stage", "prod"} }
 
 // nightFleet is a repository with an environment for each ring. Its directory has:
@@ -117,7 +117,7 @@ spec:
 	return f
 }
 
-// declare writes the declaration of a package at the desk.
+// declare writes the declaration of a package into the clone desk.
 func (f *nightFleet) declare(pkg string, d declaration) {
 	f.declared[pkg] = d
 	name := "desk/operators/" + pkg + ".yaml"

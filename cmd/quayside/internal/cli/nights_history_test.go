@@ -23,7 +23,7 @@ type release struct {
 	from, until int // until is exclusive
 }
 
-// history is the past of some packages.
+// history contains the releases of some packages.
 type history struct {
 	packages []string
 	releases map[string][]release // by package, in ascending order of versions
@@ -174,7 +174,7 @@ func (h *history) namespaceOf(pkg string) string {
 	return "ns-" + h.packages[h.unitOf(pkg)]
 }
 
-// unitOf returns the index of the dependency of a package. Without a dependency, it returns the index of the package.
+// unitOf returns the index of a package's dependency or, without a dependency, the index of the package itself.
 func (h *history) unitOf(pkg string) int {
 	i := slices.Index(h.packages, pkg)
 	if i%4 == 3 {

@@ -29,7 +29,7 @@ func TestNights(t *testing.T) {
 	play(t, seed, newHistory(rand.New(rand.NewPCG(seed, 1)), operators, nights))
 }
 
-// setting returns the number in an environment variable.
+// setting returns the number in an environment variable, or preset if the variable is not set.
 func setting(t *testing.T, name string, preset int) int {
 	t.Helper()
 	text := os.Getenv(name)

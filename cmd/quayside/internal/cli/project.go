@@ -95,8 +95,8 @@ func (a *app) lockWriter(p *workspace.Project) error {
 	return err
 }
 
-// manyClusters is the minimum number of clusters for more frequent garbage collection. This takes
-// time, but saves much memory.
+// manyClusters is the minimum number of clusters for which garbage collection runs more often. This
+// takes time, but saves much memory.
 const manyClusters = 200
 
 // openLocked opens the workspace and reads its lock file. A missing lock file is an error.

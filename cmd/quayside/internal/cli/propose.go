@@ -298,7 +298,7 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	}
 }
 
-// branches returns the rows of the branches.
+// branches returns the rows for the table of branches.
 func (r *resolveReport) branches() []deliver.BranchRow {
 	switch {
 	case r.Split != nil:

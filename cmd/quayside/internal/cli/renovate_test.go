@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// environments returns the workspaces of the repository for Renovate, with the initial version of
-// etcd.
+// environments returns the initial version of etcd in each workspace of the test repository, by
+// directory.
 func environments() map[string]string {
 	return map[string]string{"envs/dev": "0.9.2", "regions/eu/prod": "0.9.0"}
 }
@@ -186,7 +186,7 @@ func TestRenovate(t *testing.T) {
 	}
 }
 
-// readRecipe returns the example with another address of the feed and additional rules.
+// readRecipe returns the example recipe with the given feed address and additional rules.
 func readRecipe(t *testing.T, feed string, rules []map[string]any) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(ciFiles, "renovate.json"))

@@ -158,7 +158,7 @@ func (o *resolveOptions) upgradeTargets(cmd *cobra.Command, args []string) error
 	return nil
 }
 
-// resolveArgs returns an error for any argument. For an operator, the error suggests --upgrade.
+// resolveArgs rejects all arguments. If an argument is an operator, the error suggests --upgrade.
 func resolveArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.Contains(args[0], "/") {
 		return Usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])

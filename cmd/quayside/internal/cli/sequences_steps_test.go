@@ -149,8 +149,8 @@ func isNextStep(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "envs/") && strings.HasSuffix(line, ":\n")
 }
 
-// edit edits a file. If verify then reports a broken rule, edit also checks that a command does not break other
-// rules.
+// edit edits a file. If verify then reports a broken rule, edit also runs a command, which must not
+// break any other rule.
 func (s *sequence) edit() {
 	env, other, pkg := s.env(), s.env(), s.pkg()
 	dir := "envs/" + env + "/"

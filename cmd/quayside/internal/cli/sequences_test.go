@@ -149,7 +149,7 @@ func (s *sequence) putOverlay(env, dir, pkg string) {
 	s.put("envs/"+env+"/overlays/"+env+"-1/"+dir+"/kustomization.yaml", fmt.Sprintf("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n- patch: |\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata: {name: %s, namespace: %s}\n    spec: {replicas: 2}\n", pkg, s.h.namespaceOf(pkg)))
 }
 
-// declaration returns a declaration of a package with more lines in its spec.
+// declaration returns a declaration of a package. more contains additional lines for its spec.
 func (s *sequence) declaration(pkg, more string) string {
 	return fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[2]s}\nspec:\n  package: %[1]s\n  watchNamespaces: [%[2]s]\n%[3]s", pkg, s.h.namespaceOf(pkg), more)
 }

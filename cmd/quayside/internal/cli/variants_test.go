@@ -93,7 +93,7 @@ func withVariants(t *testing.T) string {
 		t.Fatal(err)
 	}
 	put(t, bin, "overlay.json", string(overlay))
-	// The same flags as for other tests, so that the build cache is used.
+	// Use the same flags as the other tests, to reuse their build cache.
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "kustomize_disable_go_plugin_support", "-overlay", filepath.Join(bin, "overlay.json"), "-o", filepath.Join(bin, "quayside"), "./cmd/quayside")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {

@@ -455,14 +455,14 @@ func (s *Side) unrenderedSettings(other *Side) string {
 	return changed[i].Key()
 }
 
-// sameSettings reports whether two pins have the same user's settings for rendering.
+// sameSettings reports whether the user's settings for rendering are equal in two pins.
 func sameSettings(a, b lockfile.Pin) bool {
 	x, y := cmp.Or(a.Template, &lockfile.Template{}), cmp.Or(b.Template, &lockfile.Template{})
 	return x.Release == y.Release && x.KubernetesVersion == y.KubernetesVersion && bytes.Equal(x.Values, y.Values) &&
 		bytes.Equal(a.Config, b.Config) && a.InstallMode == b.InstallMode && slices.Equal(a.WatchNamespaces, b.WatchNamespaces)
 }
 
-// operatorFiles returns the files of the base of each operator.
+// operatorFiles returns, by operator, the files of the operator's base.
 func (s *Side) operatorFiles() map[string][]diff.File {
 	out := map[string][]diff.File{}
 	for _, f := range s.Manifests {

@@ -53,7 +53,7 @@ type Side struct {
 	treeOnly      bool               // whether the tree is used as it is, because the side has no lock to render
 }
 
-// wrapName adds the name of the side to err if the side is a revision.
+// wrapName returns err with the name of the side as a prefix. If the side is not a revision, it returns err itself.
 func (s *Side) wrapName(err error) error {
 	if err == nil || s.rev == nil {
 		return err
@@ -143,8 +143,8 @@ func Revisions(p *workspace.Project, from TreeSource, base, revisions string) (*
 	return c, c.checkNotEmpty()
 }
 
-// Workspaces returns the directories below p that contain a workspace on one of the two sides, sorted. The
-// sides are the result of [Revisions] for base and revisions.
+// Workspaces returns the directories below p that contain a workspace on at least one side, sorted.
+// The sides are those that [Revisions] compares, with the same base and revisions.
 func Workspaces(p *workspace.Project, base, revisions string) ([]string, error) {
 	c, before, after, err := openRevisions(p, Auto, base, revisions)
 	if err != nil {
@@ -496,7 +496,7 @@ func (c *Comparison) setLocks(names [2]string, before, after *lockfile.File) (*C
 	return c, nil
 }
 
-// compareUpgrade compares the lock with its upgraded version.
+// compareUpgrade compares the lock with the result of an upgrade.
 func compareUpgrade(ctx context.Context, p *workspace.Project, from TreeSource, pr *workspace.Problem) (*Comparison, error) {
 	if pr.Lock == nil {
 		_, err := p.NeedLock()

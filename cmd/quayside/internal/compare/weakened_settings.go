@@ -22,7 +22,7 @@ type sensitiveSetting struct {
 	severity   diff.Severity // 0: the default severity of rule
 }
 
-// sensitiveSettings returns the settings for which a less strict value is reported.
+// sensitiveSettings returns the settings for which a change to a less strict value is reported.
 func sensitiveSettings() []sensitiveSetting {
 	const catalogs, promotion, automerge, requirements = "settings.catalogs", "settings.promotion", "settings.automerge", "settings.requirements"
 	const lessHealth = "versions are promoted with less observed health"

@@ -401,7 +401,7 @@ func (r *repo) line(in io.Reader, args ...string) string {
 	return strings.TrimSpace(string(r.run(in, args...)))
 }
 
-// commits commits each set of files on the same parent, which may be empty.
+// commits makes a commit of each set of files. All commits have the same parent, which may be "".
 func (r *repo) commits(parent string, each ...map[string][]byte) []string {
 	var stream bytes.Buffer
 	for i, files := range each {
@@ -441,14 +441,14 @@ func (r *repo) files(tree string) map[string][]byte {
 	}
 }
 
-// merge returns the tree of a merge without a work tree.
+// merge merges two commits without a work tree. It returns the resulting tree, and the output of Git.
 func (r *repo) merge(ours, theirs string) (tree, out string, err error) {
 	text, err := r.command("merge-tree", "--write-tree", ours, theirs).Output()
 	tree, _, _ = strings.Cut(string(text), "\n")
 	return tree, string(text), err
 }
 
-// mergeInWorkTree returns the tree of a merge in a work tree.
+// mergeInWorkTree merges two commits in a work tree, and returns the resulting tree.
 func (r *repo) mergeInWorkTree(ours, theirs string) string {
 	r.run(nil, "checkout", "-q", "-f", "--detach", ours)
 	r.run(nil, "merge", "-q", "--no-edit", theirs)

@@ -262,7 +262,7 @@ func (t *TreeProposer) reverted(ctx context.Context, before *sourceRecord, chang
 	return "", nil
 }
 
-// isWritten reports whether the tree at output has all changes.
+// isWritten reports whether tree already contains all changes. output is the path of the tree.
 func isWritten(tree *filetree.Tree, output string, changes []gitrepo.FileEdit) bool {
 	return !slices.ContainsFunc(changes, func(c gitrepo.FileEdit) bool {
 		data, ok := tree.Get(filetree.Relative(output, c.Path))

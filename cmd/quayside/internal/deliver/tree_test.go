@@ -395,7 +395,7 @@ func TestParseRevision(t *testing.T) {
 	}
 }
 
-// TestCompareTrees checks that applying the differences of two random trees to one gives the other.
+// TestCompareTrees checks that applying the differences between two random trees to one gives the other.
 func TestCompareTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := func(label string) (*filetree.Tree, map[string]string) {

@@ -30,7 +30,7 @@ type draftFile struct {
 	names []string // names of the added objects
 }
 
-// lines returns the number of lines before f.added in the new file.
+// lines returns the number of lines in the new file that precede f.added.
 func (f *draftFile) lines() int {
 	if f.old == nil {
 		return 0
@@ -133,7 +133,7 @@ func (d *Draft) Edit(settings []byte, problem *workspace.Problem, res *workspace
 	return e
 }
 
-// parse returns the declarations in a text, and reads the files with their values.
+// parse returns the declarations in a text, and reads the values files that they name.
 func (d *Draft) parse(name string, text []byte) (*declare.Set, error) {
 	set, err := declare.Parse(name, text)
 	if err != nil {

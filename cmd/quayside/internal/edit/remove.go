@@ -264,7 +264,7 @@ func (r *remover) hasSameRest(file string, text, rest []byte, cuts []cut) bool {
 	return slices.Equal(listObjects(before, removed), listObjects(after, func(diag.Pos) bool { return false }))
 }
 
-// listObjects lists the declarations of a set, except those for which removed returns true.
+// listObjects lists the declarations of a set, except those whose position removed accepts.
 func listObjects(set *declare.Set, removed func(diag.Pos) bool) []string {
 	var out []string
 	add := func(pos diag.Pos, format string, args ...any) {

@@ -69,8 +69,8 @@ func (g *Base) layer(asIs []string) *layer {
 	return l
 }
 
-// operatorKeys returns the operators of objects as the keys of a map. A value is true if the operator has an
-// object that is not a CRD.
+// operatorKeys returns a map whose keys are the operators of the objects. A value is true if the
+// operator has an object that is not a CRD.
 func operatorKeys(objects []diff.Object) map[string]bool {
 	out := map[string]bool{}
 	for i := range objects {

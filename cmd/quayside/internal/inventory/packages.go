@@ -27,7 +27,7 @@ type Package struct {
 	Deprecation    string `json:"deprecation,omitempty"`
 }
 
-// ListPackages returns a list of the packages in found, in order.
+// ListPackages returns a list of the packages in found, in the same order.
 func ListPackages(found []cache.Summary) PackageList {
 	l := PackageList{Packages: []Package{}}
 	for _, s := range found {

@@ -42,7 +42,7 @@ func TestRankPackages(t *testing.T) {
 	}
 }
 
-// TestMatchWords checks that every word must match, in any case.
+// TestMatchWords checks that every word must match, regardless of upper and lower case.
 func TestMatchWords(t *testing.T) {
 	for words, want := range map[string]bool{"": true, "lamp": true, "LAMP oil": true, "lamp water": false} {
 		if got := inventory.MatchWords(strings.Fields(words))("oil for a lamp"); got != want {

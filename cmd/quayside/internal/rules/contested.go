@@ -72,7 +72,7 @@ func needsServerSideApply(o k8s.Object) bool {
 	return strings.Contains(k8s.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-options"), serverSideApply)
 }
 
-// objectsAfter returns the objects of a cluster after overlays.
+// objectsAfter returns the objects of a cluster after its overlays are applied.
 func (s *State) objectsAfter(cluster string, patch fleet.Patch) ([]k8s.Object, error) {
 	operators, all, err := s.Rendered.ClusterObjects(cluster)
 	if err != nil {

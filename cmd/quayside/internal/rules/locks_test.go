@@ -229,7 +229,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSharedCRDs compares the CRDs of two workspaces that have the same cluster, by its URL.
+// TestSharedCRDs compares the CRDs of two workspaces whose clusters have the same URL.
 func TestSharedCRDs(t *testing.T) {
 	const crd, one = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.io%s}\nspec: {group: %s}\n", "https://a.example.com"
 	tree := func(pkg, labels, group string) *filetree.Tree {

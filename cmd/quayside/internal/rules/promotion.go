@@ -131,7 +131,7 @@ func (s *State) follows(o Other) bool {
 	return err == nil && Follows(s.Dir, s.Settings, o.Dir, w) || s.Settings.FollowsPath() && o.Dir == path.Join(s.Dir, s.Settings.Follows)
 }
 
-// Follows reports whether the workspace w in dir names the workspace other in otherDir in its spec.follows.
+// Follows reports whether spec.follows of workspace w, in the directory dir, names workspace other, in otherDir.
 func Follows(dir string, w *settings.Workspace, otherDir string, other *settings.Workspace) bool {
 	if w.FollowsPath() {
 		return otherDir == path.Join(dir, w.Follows)
@@ -274,7 +274,7 @@ func EvaluateFollowers(s *State) (Findings, error) {
 	return out, nil
 }
 
-// asOther returns the workspace in the form in which other workspaces see it.
+// asOther converts the state of this workspace to an Other.
 func (s *State) asOther() Other {
 	return Other{
 		Dir:      s.Dir,

@@ -50,7 +50,7 @@ func UpgradeWindow(s *State, operator string) window.Decision {
 	return window.Decide(s.Settings.ChangeWindows(), s.Now, s.subject(operator))
 }
 
-// subject returns the change of an operator in the form in which windows match it.
+// subject returns the properties of an operator's change that windows are matched against.
 func (s *State) subject(operator string) window.Subject {
 	severity := s.Severities[operator]
 	if severity == "" && s.Severities != nil {
@@ -85,9 +85,9 @@ func WindowText(d window.Decision) string {
 	}
 }
 
-// checkWindows returns a finding for each operator that s.Lock installs, upgrades or removes in comparison with
-// s.Merged although the operator's windows do not permit this at s.Now. The finding is an error if
-// spec.policy.severity gives it a severity that spec.policy.failOn refuses.
+// checkWindows returns a finding for each operator that s.Lock installs, upgrades or removes in
+// comparison with s.Merged although the operator's windows do not permit this at s.Now. The finding
+// is an error if spec.policy.severity assigns a severity that spec.policy.failOn refuses.
 func checkWindows(s *State) (Findings, error) {
 	if s.Merged == nil || s.Lock == nil || s.Now.IsZero() {
 		return nil, nil

@@ -85,7 +85,7 @@ func readVerdicts(t *testing.T) []verdict {
 	return out
 }
 
-// compareVerdict compares the blocking rules and the verdict.
+// compareVerdict compares the blocking rules and the verdict with the expected ones.
 func compareVerdict(t *testing.T, want verdict, got upgrade.Judgement) {
 	t.Helper()
 	var rules []string
@@ -246,7 +246,7 @@ func (d *drop) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&d.pkg, &d.from, &d.to, &d.crd, &d.dropped, &d.versions, &d.storage})
 }
 
-// definition returns a CRD. The last version is stored.
+// definition returns a CRD whose last version is the storage version.
 func definition(name string, versions []string) string {
 	plural, group, _ := strings.Cut(name, ".")
 	text := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1

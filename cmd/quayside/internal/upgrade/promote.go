@@ -281,8 +281,8 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 	return &v, nil
 }
 
-// notUpgradeableReason returns a text about the clusters of the target environment in which an operator reports
-// that it is not upgradeable. It returns "" if there are none.
+// notUpgradeableReason returns a text that lists the clusters of the target environment in which
+// the operator reports that it is not upgradeable. It returns "" if there are no such clusters.
 func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
 	clusters, err := p.To.clustersWith(pin.Key())
 	now, ok := p.targetPin(pin.Key())

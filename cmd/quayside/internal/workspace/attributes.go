@@ -93,7 +93,7 @@ func (p *Opened) listAttributes(whole, own []string) (files []string, attributes
 	return files, attributes, err
 }
 
-// isAnyWithin reports whether a path is a directory in dirs or below such a directory.
+// isAnyWithin reports whether a path is one of dirs, or is below one of them.
 func isAnyWithin(name string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return filetree.Within(name, dir) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// BundleContent reads the content of a bundle of a catalog.
+// BundleContent reads the content of a catalog's bundle.
 func (p *Registries) BundleContent(ctx context.Context, b *catalog.Bundle) (*inventory.BundleContent, error) {
 	c, err := p.Contents()
 	if err != nil {

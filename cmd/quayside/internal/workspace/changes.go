@@ -81,7 +81,7 @@ const (
 )
 
 // describeLeftover describes a change to the leftover objects of a replaced or uninstalled
-// operator. It returns "" if another change already describes it.
+// operator. It returns "" if a change of the operator's pin already describes it.
 func describeLeftover(c lockfile.Change, after *lockfile.File) string {
 	_, pinned := after.Pin(c.Namespace, c.Package)
 	switch {

@@ -36,7 +36,7 @@ type DeclaredOperator struct {
 	Catalog  string `json:"catalog,omitempty" doc:"absent: any"`
 }
 
-// String returns the package, the range and the catalog, as far as they are set.
+// String returns the package, the range and the catalog. It omits empty fields.
 func (r DeclaredOperator) String() string {
 	text := strings.TrimSpace(r.Package + " " + r.Versions)
 	if r.Catalog != "" {

@@ -257,7 +257,7 @@ func CompleteFromLock(set *declare.Set, lock *lockfile.File) (*declare.Set, erro
 	return withDirectBundles(&out, ds)
 }
 
-// addDirectBundles adds a catalog for each bundle to sh.
+// addDirectBundles adds one catalog to sh for each bundle in ds.
 func addDirectBundles(sh *cache.CatalogSet, ds []directBundle) error {
 	for _, d := range ds {
 		if d.broken != nil {
@@ -316,7 +316,7 @@ func findTarget(opt resolve.Options, p lockfile.Pin) *resolve.Target {
 	return nil
 }
 
-// repin returns p with the fields that come from the current content of the bundle.
+// repin returns p, updated from the current content of the bundle.
 func (d directBundle) repin(p lockfile.Pin) lockfile.Pin {
 	cat, err := catalog.New(d.content)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// TestEditedFile checks that an edited file in the tree prevents all writes without force.
+// TestEditedFile checks that an edited file in the tree prevents all writes, unless force is set.
 func TestEditedFile(t *testing.T) {
 	const name = "operators/my-etcd.etcd/kustomization.yaml"
 	dir := t.TempDir()

@@ -23,8 +23,8 @@ import (
 // maxManifestSize is the maximum size in bytes of a manifest in the store.
 const maxManifestSize = 64 << 20
 
-// fileRecords is the kind of those records in the store that contain the file names of a bundle's
-// manifests, for messages. Each line of such a record has a digest, a space and a path.
+// fileRecords is the kind of records in the store that contain the file names of a bundle's
+// manifests, which messages need. Each line of a record has a digest, a space and a path.
 const fileRecords = "bundle-files"
 
 // Contents opens the content of pinned bundles. Callers must close it after use.

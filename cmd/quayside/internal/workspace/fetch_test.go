@@ -128,7 +128,7 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestRefused opens content that does not match its pin, or is missing.
+// TestRefused checks the errors for content that is missing, or does not match its pin.
 func TestRefused(t *testing.T) {
 	ctx := context.Background()
 	lock, pin := newLock(lockfile.Pin{})

@@ -19,7 +19,7 @@ import (
 // of the lock are compared with the locks of the commits that a merge, rebase or cherry-pick combined.
 // docs/lock.md has the rules.
 
-// mergeRepair is the result of repairMerge without the lock.
+// mergeRepair is the result of repairMerge, except for the lock.
 type mergeRepair struct {
 	restored    map[string]string    // commit of each restored pin, by namespace/package
 	downgrades  []lockfile.Downgrade // downgraded pins that are neither restored nor permitted
@@ -87,7 +87,7 @@ func repairMerge(p *Project, lock *lockfile.File, declared *declare.Set, opt res
 	return lock, r
 }
 
-// explain returns changes with a reason for each restored pin: the commit that contains it.
+// explain returns changes with a reason for each restored pin: the name of the commit that contains the pin.
 func (r mergeRepair) explain(changes []Change) []Change {
 	for i, c := range changes {
 		if side, ok := r.restored[c.Operator]; ok && c.Why == "" {

@@ -97,7 +97,7 @@ func listOverlays(fsys fs.FS, base, cluster string, byPiece bool, used map[strin
 	}
 	entries, err := fs.ReadDir(fsys, cluster)
 	for _, e := range entries {
-		// A directory with another name is no overlay, but overlays may refer to it.
+		// A directory with any other name is no overlay, but overlays may refer to it.
 		if e.IsDir() && (strings.Contains(e.Name(), ".") || slices.Contains([]string{layout.Resources, "reporter"}, e.Name())) {
 			err = errors.Join(err, add(e.Name()))
 		}

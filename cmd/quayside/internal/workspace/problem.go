@@ -19,7 +19,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// ResolveOptions returns the options for the resolver that quayside.yaml sets.
+// ResolveOptions returns the resolver options that quayside.yaml sets.
 func (p *Opened) ResolveOptions() resolve.Options {
 	w := p.Settings
 	return resolve.Options{
@@ -144,8 +144,8 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 }
 
 // readDeclared returns the declarations, the lock, and the effects of declarations that could not
-// be read. The lock may be nil. It is an error if resolving would remove pinned operators by
-// mistake.
+// be read. The lock may be nil. It returns an error if, because of a mistake in the settings or
+// declarations, resolving would remove pinned operators.
 func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, *lockfile.File, unread, error) {
 	set, faults := p.Declarations()
 	if set == nil {
@@ -170,7 +170,7 @@ func (p *Project) readDeclared(ctx context.Context, req Request) (*declare.Set, 
 	return set, lock, missing, err
 }
 
-// completeOptions returns the options of a request with the namespaces of its targets.
+// completeOptions returns the options of a request, with a namespace for each target.
 func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.Set) (resolve.Options, error) {
 	opt := req.Options
 	opt.KeepGoing = opt.KeepGoing || req.Unattended

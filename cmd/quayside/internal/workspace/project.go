@@ -36,7 +36,7 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// Names of files in a workspace that quayside writes, in addition to quayside.yaml.
+// Names of the files that quayside writes in a workspace, in addition to quayside.yaml.
 const (
 	LockFile  = setting.LockFile
 	VendorDir = setting.VendorDir // OCI layout that takes precedence over registries
@@ -86,7 +86,7 @@ func (discard) Detail(string, ...any)             {}
 func (discard) Note(string, ...any)               {}
 func (discard) Warn([]diag.Warning)               {}
 
-// Opened is a workspace of which only the settings have been read.
+// Opened is a workspace whose settings have been read, but nothing else.
 type Opened struct {
 	Env
 	Root
@@ -225,8 +225,8 @@ func (r Root) Path(name string) string {
 	return filepath.Join(r.dir, name)
 }
 
-// Name returns the directory as the user gave it. If the workspace is not on disk, it returns the
-// prefix of its file names.
+// Name returns the directory of the workspace as the user gave it. If the workspace is not on disk,
+// it returns the prefix of its file names in positions.
 func (r Root) Name() string { return cmp.Or(r.dir, r.name) }
 
 // Location returns the full path of the directory, for messages. If the workspace is not on disk,

@@ -39,7 +39,7 @@ func (s failingLogger) Warn(ws []diag.Warning) {
 	}
 }
 
-// env returns an environment with a new store, in which creating a temporary directory fails.
+// env returns an environment with a new store. In this environment, creating a temporary directory fails.
 func env(t testing.TB) workspace.Env {
 	cache := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(cache, "no", "such", "directory"))

@@ -85,7 +85,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 	return out, errors.Join(err, found.Err())
 }
 
-// allWarnings returns the warnings of the resolver, of the problem, and about the holds, sorted.
+// allWarnings returns the warnings of the resolver, of the problem, and about holds. They are sorted.
 func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
 	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
@@ -132,7 +132,7 @@ func pinContents(ctx context.Context, p *Project, lock, before *lockfile.File) (
 	return lock.With(pins), faults.Err()
 }
 
-// ContentDigest returns the digest that the pin of a bundle in a namespace would have.
+// ContentDigest returns the content digest that a pin of the bundle b in a namespace would have.
 func (pr *Problem) ContentDigest(ctx context.Context, namespace string, b *catalog.Bundle) (catalog.Digest, error) {
 	c, err := pr.project.Contents()
 	if err != nil {

@@ -35,8 +35,8 @@ type Upgrades struct {
 // only that part. Removals that observations confirm are a separate part. An unattended run has no parts for
 // operators that it holds back.
 //
-// If the lock is out of date with the declarations, Split returns the same error as Check, because every
-// part would contain the difference.
+// If the lock is out of date with the declarations, Split returns the same error as Check.
+// Otherwise, every part would also contain the changes that update the lock.
 func Split(ctx context.Context, confirmed *Problem) (*Upgrades, error) {
 	keeping := *confirmed
 	keeping.Options.Settled, keeping.Options.Removed = nil, nil

@@ -55,7 +55,7 @@ func (p *Project) requestedState(ctx context.Context, set *declare.Set, lock *lo
 	return s
 }
 
-// renderedState returns the state with a rendered lock, for rules about the rendered objects.
+// renderedState is like requestedState, but includes the result of rendering the lock, for rules about objects.
 func (p *Project) renderedState(ctx context.Context, lock *lockfile.File, res *render.Result) (*rules.State, error) {
 	s := p.requestedState(ctx, nil, lock)
 	s.Declared = sync.OnceValue(func() *declare.Set {
@@ -92,7 +92,7 @@ func (p *Opened) others() ([]rules.Other, error) {
 	return out, err
 }
 
-// stored returns a workspace of the repository as it is on disk or at the revision.
+// stored returns the workspace in dir, read from the disk or, if p is at a revision, from the revision.
 func (p *Opened) stored(dir string) rules.Other {
 	root := Dir(filepath.Join(p.Top(), filepath.FromSlash(dir)))
 	if p.rev != nil {
@@ -232,7 +232,7 @@ func OutsideWindow(lock *lockfile.File, found rules.Findings, reason string) *lo
 	return lock.With(pins)
 }
 
-// unfitByLock returns a warning for each pin whose properties exclude a version of OpenShift.
+// unfitByLock returns a warning for each pin whose properties exclude the given version of OpenShift.
 func unfitByLock(lock *lockfile.File, openShift string) []diag.Warning {
 	var out []diag.Warning
 	found, _ := resolve.FindIncompatible(&catalog.Index{}, lock, "", openShift)
@@ -408,7 +408,7 @@ func (p *Project) CheckPatterns() error {
 	return errors.Join(rules.Check(s, rules.Settings), err)
 }
 
-// unusedWaivers returns a warning for each waiver for an operator that is not in lock.
+// unusedWaivers returns a warning for each waiver whose operator is not in lock.
 func (p *Project) unusedWaivers(lock *lockfile.File) []diag.Warning {
 	found, _ := rules.Evaluate(p.state(lock), rules.Waivers) // these rules return no error
 	return found.Warnings()

@@ -248,7 +248,7 @@ func holdReason(s packageUpgrade, removed []lockfile.StoredVersions, next *lockf
 	}
 }
 
-// withStorage returns the lock with the migration steps in holds.
+// withStorage returns a copy of lock that records the migration steps of the holds.
 func withStorage(lock *lockfile.File, holds []resolve.Hold) *lockfile.File {
 	pins := slices.Clone(lock.Pins)
 	for i, p := range pins {

@@ -50,7 +50,7 @@ func (p *Opened) survey() (s *survey.Survey, trees []string, err error) {
 	return s, trees, err
 }
 
-// namedCharts returns the charts that the workspaces of the repository name.
+// namedCharts returns the charts that workspaces of the repository refer to.
 func (p *Opened) namedCharts(s *survey.Survey) []*survey.Applied {
 	repo, _ := p.Repository()
 	var out []*survey.Applied
@@ -121,10 +121,10 @@ func FindUnread(p *Project, namespace, pkg string) (diag.Pos, bool) {
 	return diag.Pos{}, false
 }
 
-// warnUnread returns warnings about operators that the repository declares but no workspace reads. If an object
-// of a GitOps tool in the declared paths applies such operators, there is a warning for each directory that the
-// object applies. In a Git repository, one more warning lists all other unread operators, except those in
-// hidden directories.
+// warnUnread returns warnings about declarations of operators that no workspace reads. It returns a
+// warning for each directory with such declarations, if an object of a GitOps tool in the declared
+// paths applies the directory. In a Git repository, one more warning lists all other unread
+// declarations, except those in hidden directories.
 func (p *Project) warnUnread() []diag.Warning {
 	repo, err := p.Surroundings()
 	if err != nil || repo == nil {

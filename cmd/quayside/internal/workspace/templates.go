@@ -89,7 +89,7 @@ func findTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (templ
 	return f, faults.Err()
 }
 
-// ofOperator returns an error with the name of the operator. It keeps positions and hints.
+// ofOperator returns err, prefixed with the name of the operator. It keeps positions and hints.
 func ofOperator(operator string, err error) error {
 	at, ok := errors.AsType[*diag.Error](err)
 	if !ok {

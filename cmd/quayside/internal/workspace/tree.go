@@ -35,7 +35,7 @@ type TreeReport struct {
 	broken        error    // errors of the rules about the repository, and about the needs of operators
 }
 
-// Foreign is the change kind of files in the tree that quayside did not write.
+// Foreign is the kind of change for files in the tree that quayside did not write.
 const Foreign = "foreign"
 
 // OwnChanges returns the changes except changes of kind Foreign.
@@ -344,7 +344,7 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File) (*TreeReport,
 	return newTreeReport(ctx, p, lock, res)
 }
 
-// newTreeReport returns the report of a rendered lock, without changes.
+// newTreeReport returns the report of a rendered lock, in which the list of changes is empty.
 func newTreeReport(ctx context.Context, p *Project, lock *lockfile.File, res *render.Result) (*TreeReport, error) {
 	r := &TreeReport{
 		Output: p.Settings.OutputName(), Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
@@ -398,7 +398,7 @@ func (r *TreeReport) errDiffers() error {
 	return nil
 }
 
-// IsUpToDate reports whether the tree has no differences, and no foreign files with an effect.
+// IsUpToDate reports whether the tree has no differences, and no foreign file that affects the applied objects.
 func (r *TreeReport) IsUpToDate() bool { return len(r.OwnChanges()) == 0 && len(r.foreignFaults) == 0 }
 
 // errForeign returns a *DiffersError with the faults of files that quayside did not write.

@@ -178,7 +178,7 @@ func (p *Registries) gitTags(ctx context.Context, url string) (map[string]string
 	return client.GitTags(ctx, url)
 }
 
-// gitFiles returns the files that choose selects from the commit of a tag in a Git repository.
+// gitFiles passes the files at a tag of a Git repository to choose, and returns the files that choose selects.
 func (p *Registries) gitFiles(ctx context.Context, url, tag, commit, key string, choose func(commit fs.FS) (map[string][]byte, error)) (fs.FS, error) {
 	client, err := p.Client()
 	if err != nil {

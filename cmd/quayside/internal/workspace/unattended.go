@@ -43,7 +43,7 @@ func AddHolds(holds []resolve.Hold, more ...resolve.Hold) []resolve.Hold {
 	return out
 }
 
-// reportedHolds returns the holds that have a code, which are reported with the resolution.
+// reportedHolds returns the holds with a code. Only such holds are reported with the resolution.
 func reportedHolds(holds []resolve.Hold) []resolve.Hold {
 	return AddHolds(nil, slices.DeleteFunc(slices.Clone(holds), func(h resolve.Hold) bool { return h.Code == "" })...)
 }
