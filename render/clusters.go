@@ -87,7 +87,7 @@ func (t *tree) checkOverlays() error {
 		for _, name := range c.Overlays {
 			if strings.Contains(name, ".") && !slices.Contains(known, name) {
 				at := diag.Pos{File: path.Join(cmp.Or(t.opt.OverlaysDir, layout.Overlays), c.Name, name)}
-				faults.Add(at, diag.Hintf(at, "rename the directory to <namespace>.<package> of an operator of the cluster, or delete it",
+				faults.Add(at, diag.Hintf(at, "name the directory after an operator of the cluster, as <namespace>.<package>, or delete the directory",
 					"overlay of an unknown operator: cluster %q has no operator %s%s", c.Name, name, diag.DidYouMean(name, known)))
 			}
 		}

@@ -177,7 +177,7 @@ func (t *tree) removeToolDirectives(in operator, annotation string, keys map[str
 func (t *tree) warnTemplateConflicts(in operator, have map[string]any, want map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got, ok := have[key]; ok && got != want[key] {
-			t.warn(diag.Pos{}, in.pin.Key(), "namespace-template", "%s suggests %s=%q for its namespace, but another operator there suggests %q", in.name(), key, want[key], got)
+			t.warn(diag.Pos{}, in.pin.Key(), "namespace-template", "%s suggests %s=%q for its namespace, but another operator in the same namespace suggests %q", in.name(), key, want[key], got)
 		}
 	}
 }

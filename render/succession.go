@@ -94,7 +94,7 @@ func (t *tree) checkProvided() error {
 	for _, in := range t.replaced {
 		for _, crd := range in.crds {
 			if !provided[crd.Name()] {
-				errs = append(errs, fmt.Errorf("%s replaces %s (%s) but does not contain CustomResourceDefinition %s, which would be removed with all its objects: remove spec.replaces and declare both",
+				errs = append(errs, fmt.Errorf("%s replaces %s (%s) but does not contain CustomResourceDefinition %s, so the CRD and all its custom resources would be deleted: remove spec.replaces and declare both operators",
 					in.successor, in.name(), in.pin.Bundle, crd.Name()))
 			}
 		}
@@ -112,7 +112,7 @@ func checkSuccessors(clusters []profile.Cluster, replaced []operator) error {
 			gets, err2 := c.Gets(in.successor)
 			errs = append(errs, err1, err2)
 			if had && !gets {
-				errs = append(errs, fmt.Errorf("cluster %q would lose the CRDs of %s, with all their objects, because it does not get the successor %s: add the successor in spec.clusters",
+				errs = append(errs, fmt.Errorf("cluster %q would lose the CRDs of %s and all their custom resources, because spec.clusters does not give it the successor %s: add the successor in spec.clusters",
 					c.Name, in.name(), in.successor))
 			}
 		}

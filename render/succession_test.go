@@ -198,7 +198,7 @@ func TestSuccessionRefused(t *testing.T) {
 		says     string
 	}{
 		{"ops/stranger", nil, "ops/stranger replaces ops/old (old.v1.0.0) but does not contain CustomResourceDefinition things.old.io"},
-		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"ops/old"}}}, `cluster "b" would lose the CRDs of ops/old, with all their objects, because it does not get the successor ops/new`},
+		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"ops/old"}}}, `cluster "b" would lose the CRDs of ops/old and all their custom resources, because spec.clusters does not give it the successor ops/new`},
 		{"ops/new", []profile.Cluster{{Name: "a"}, {Name: "b", Operators: []string{"other/*"}}}, ""},
 	} {
 		lock := successionLocks(bundles, "ops/old", c.follower)[1]

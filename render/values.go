@@ -105,7 +105,7 @@ func checkValues(c profile.Cluster, installs []operator) error {
 			faults.Add(at, diag.Hintf(at, "remove the values, or change the operator with a patch in overlays/"+path.Join(c.Name, pieceName(installs[i].pin)),
 				"values of an operator that is not a Helm chart: %s in cluster %q", name, c.Name))
 		default:
-			faults.Add(at, diag.Hintf(at, "name a chart of the cluster as namespace/package, or remove the values",
+			faults.Add(at, diag.Hintf(at, "use the key namespace/package of a chart that the cluster installs, or remove the values",
 				"values of an unknown operator: cluster %q has no chart %s%s", c.Name, name, diag.DidYouMean(name, known)))
 		}
 	}

@@ -82,7 +82,7 @@ func newMetricDescs() metricDescs {
 		objects:     desc("installation_objects", "Number of rendered objects, by state.", ns, pkg, version, "status"),
 		upgradeable: desc("installation_upgradeable", "Whether the operator reports that it can be upgraded.", ns, pkg, version),
 		match:       desc("installation_images_match", "Whether the pods run the locked digests.", ns, pkg, version),
-		kinds:       desc("reporter_kinds", "Number of kinds in Installations, by how the reporter reads them.", "state"),
+		kinds:       desc("reporter_kinds", "Number of kinds that Installations list, by the state of the reporter's watch of the kind.", "state"),
 		build:       desc("reporter_build_info", "The reporter's version.", version, "goversion"),
 	}
 }

@@ -46,7 +46,7 @@ func signalCategories() []signalCategory {
 		{"ships", NeedsOLM, "the object has no effect, and a cluster without OLM's CRDs rejects it", declareHint},
 		{"changes-csv", InPart, "without OLM, nothing copies these settings to the operator's Deployments, and its ClusterServiceVersion is missing", "move these settings to spec.config of the operator's Subscription, or to a patch in the cluster's overlay; " + disableHint},
 		{"prepares", InPart, "the catalogs and OperatorGroups that this operator creates have no effect", "declare them in Git if other operators need them"},
-		{"reads", InPart, "this operator finds no OLM objects of adopted operators, hence no version, owner or channel of theirs", "check the operator's documentation for its behaviour without OLM; " + disableHint},
+		{"reads", InPart, "this operator no longer finds the OLM objects of adopted operators: it cannot read their version, owner or channel", "check the operator's documentation for its behaviour without OLM; " + disableHint},
 		{"packages", InPart, "OLM's packageserver serves this API: without the packageserver, requests fail", "keep the packageserver running, or check the operator's documentation for its behaviour without this API"},
 		{"webhook", InPart, "the API server has no objects of this kind to validate", "check it in pull requests instead"},
 		{"annotation", InPart, "the annotation is no longer set, and the operator reads an empty value", "if the operator's documentation requires the annotation, set it in a patch in the cluster's overlay"},
