@@ -107,8 +107,8 @@ func (p *problem) refusesDowngrade(e expectation, got answer) bool {
 	return slices.EqualFunc(want.Rounds[:round], got.Rounds[:round], slices.Equal) && slices.Equal(others(want.Installed), others(got.Installed))
 }
 
-// needsDowngrade reports whether OLM's answer contains a downgrade, and quayside gives the same answer when it
-// may downgrade.
+// needsDowngrade reports whether OLM's answer contains a downgrade, and quayside gives the same answer if it is
+// allowed to downgrade.
 func (p *problem) needsDowngrade(t *testing.T, e expectation) bool {
 	if round, _ := p.firstDowngrade(e); round < 0 || e.Outcome != "fixpoint" {
 		return false

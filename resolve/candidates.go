@@ -12,8 +12,8 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// option is one candidate for a subscription: a channel entry of a catalog, or the installed
-// bundle.
+// option is one candidate for a subscription: a channel entry of a catalog, or the bundle that is already
+// installed.
 type option struct {
 	entry   *catalog.Entry // nil for the installed bundle
 	current *installed
@@ -393,7 +393,7 @@ func asOptions(es []*catalog.Entry) options {
 	return out
 }
 
-// noVersion returns the fault that no version of the package can be installed, with the reason.
+// noVersion returns the fault that no version of the package can be installed. The fault contains the reason.
 func (w *chooser) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
 	var versions []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {

@@ -126,9 +126,9 @@ func (w *world) build(st *state, given relaxations) *builder {
 }
 
 // orderedWants returns the subscriptions in the order in which the solver satisfies them: by namespace and
-// name. In a partial upgrade, the order is: operators to upgrade, other installed operators, new operators.
-// Dependencies that are no longer required come last, unless OLM would upgrade them. It implements Rule 3 and
-// Rule 12 of the package comment.
+// name. In a partial upgrade, operators to upgrade come first, then other installed operators, then new
+// operators. Dependencies that are no longer required always come last, unless OLM would upgrade them. It
+// implements Rule 3 and Rule 12 of the package comment.
 func (b *builder) orderedWants() []*want {
 	class := func(s *want) int {
 		how, _ := b.w.preference(s)
@@ -195,7 +195,7 @@ func (b *builder) installedAtom(i *installed) int {
 	return b.addAtom(key, a)
 }
 
-// relaxationOf returns the highest relaxation among an installed bundle and its subscriptions.
+// relaxationOf returns the highest relaxation of an installed bundle and of its subscriptions.
 func (b *builder) relaxationOf(i *installed) relaxation {
 	level := b.relaxations[party{inst: i}]
 	for _, s := range b.st.wants {
@@ -322,7 +322,7 @@ func (b *builder) rootOptions(s *want) (opts options, soft bool) {
 	return opts, soft
 }
 
-// isOptional reports whether s may be omitted: if no solution includes s, s causes no conflict.
+// isOptional reports whether s may be omitted. An optional subscription never causes a conflict.
 func (b *builder) isOptional(s *want) bool { return b.w.opt.Lenient && s.current == nil }
 
 // banOthers bans the bundles that an optional subscription does not allow. Without the ban, a dependency on the

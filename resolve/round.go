@@ -10,7 +10,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// round is the result of one call of the solver, which upgrades each operator along at most one
+// round is the result of one call of the solver. In a round, each operator is upgraded along at most one
 // upgrade edge.
 type round struct {
 	b        *builder

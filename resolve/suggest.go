@@ -80,8 +80,8 @@ func (t *explainer) isGroupAtFault() bool {
 	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.namespace(ns).fault != "" })
 }
 
-// addUnmanaged adds remedies for installed bundles without a subscription: declare the bundle to
-// adopt it, or delete it.
+// addUnmanaged adds remedies for installed bundles without a subscription: a declared subscription of the
+// package adopts the bundle, or the user deletes it.
 func (t *explainer) addUnmanaged() {
 	for _, x := range t.causes {
 		c, ok := x.cause.(installedCause)
@@ -107,7 +107,7 @@ func (t *explainer) add(r remedy) {
 	}
 }
 
-// addEdit adds a remedy that changes the declaration of s at a position.
+// addEdit adds a remedy that changes the declaration of s. The remedy is shown with the position at and the given text.
 func (t *explainer) addEdit(s *want, at diag.Pos, text string, change func(*declare.Subscription)) {
 	t.add(remedy{Remedy: explain.Remedy{At: at.String(), Text: text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
 }
@@ -172,8 +172,8 @@ func (t *explainer) addAlternatives() {
 	}
 }
 
-// addDeclaredVersion adds a remedy if the declaration of s does not allow the target version: the command that
-// declares that version.
+// addDeclaredVersion adds a remedy if the declaration of s does not allow the target version. The remedy is the
+// command that changes the declaration to this version.
 func (t *explainer) addDeclaredVersion(s *want) {
 	target := t.b.w.targetOf(s)
 	pkgs, bad := t.b.w.packages(s)

@@ -217,8 +217,8 @@ func (q *question) explainConflict(es []*catalog.Entry) (*explainer, error) {
 	}
 }
 
-// pinsVersion reports whether Resolve pins the version if remedy r is applied and the version is
-// named as a target.
+// pinsVersion reports whether Resolve pins the version after remedy r is applied. The version is named as a
+// target.
 func (q *question) pinsVersion(r remedy) bool {
 	next := *q.w
 	next.opt.Upgrade, next.opt.Named = false, []Target{{Namespace: q.target.Namespace, Package: q.target.Package, Version: q.out.Version}}

@@ -113,8 +113,8 @@ func newPackage(name string, versions []Chart) catalog.PackageData {
 	return p
 }
 
-// newChannel returns a channel with edges by version order. versions are in ascending order. There are also
-// edges from versions that the catalog no longer lists.
+// newChannel returns a channel with edges by version order. versions are in ascending order. Versions that the
+// catalog no longer lists also have edges to newer versions.
 func newChannel(name string, versions []Chart) catalog.ChannelData {
 	out := catalog.ChannelData{Name: name, ByVersion: true, Pos: versions[len(versions)-1].Pos}
 	minorOf := func(c Chart) [2]uint64 { return [2]uint64{c.parsed.Major(), c.parsed.Minor()} }

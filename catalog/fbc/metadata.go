@@ -22,8 +22,8 @@ const (
 	longEnough     = 4 << 10 // bytes of a long description that are decoded to find its first line
 )
 
-// rawMetadata is the encoded form of a bundle's metadata. Only search and optional checks use it,
-// so fields of a wrong type are ignored.
+// rawMetadata is the encoded form of a bundle's metadata. Fields of a wrong type are ignored, because only
+// searches and optional checks use the metadata.
 type rawMetadata struct {
 	catalog.Metadata
 	kind  string // kind of an embedded manifest

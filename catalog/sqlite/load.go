@@ -186,8 +186,8 @@ func (l *loader) readBundles() error {
 	})
 }
 
-// readEntries reads the bundles of channels. It keeps rows whose bundle does not exist: such a row is
-// a skipped entry, or the end of a truncated channel.
+// readEntries reads the entries of all channels. It omits an entry whose bundle does not exist: the bundle was
+// skipped, or the channel is truncated below its successor.
 func (l *loader) readEntries() error {
 	id := "rowid"
 	if l.has("channel_entry", "entry_id") {
