@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/catalog/charts"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/oci"
 )
 
 // Schemes of catalogs of charts. The scheme is everything before the second colon of a reference.
@@ -80,7 +81,8 @@ func (r *repository) Content(context.Context) (catalog.Content, error) {
 	return x.Content(), nil
 }
 
-// Bundle implements Format. It tries the URLs of the archive in order.
+// Bundle implements Format. It tries the URLs of the archive in order. A repository outside private networks
+// cannot have URLs in a private network.
 func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
 	x, err := r.open()
 	if err != nil {
@@ -95,6 +97,7 @@ func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bu
 		digest = "sha256:" + digest
 	}
 	var errs []error
+	ctx = oci.ReferredBy(ctx, r.base)
 	for _, location := range c.URLs {
 		at, err := resolveURL(r.base, location)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -105,6 +106,29 @@ func TestCharts(t *testing.T) {
 		if _, err := source.Find(context.Background(), at, bad); err == nil {
 			t.Errorf("%q is found", bad)
 		}
+	}
+}
+
+// TestChartReferrals checks that the index of a public repository cannot refer to a private network.
+func TestChartReferrals(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "entries: {lamp: [{name: lamp, version: 1.0.0, urls: ['https://10.0.0.1/lamp.tgz']}]}")
+	}))
+	defer server.Close()
+	kept, err := store.Open(t.TempDir())
+	check(t, err)
+	client := &oci.Client{Store: kept}
+	at := newResolver(t.TempDir())
+	at.Download = func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error) {
+		if strings.HasSuffix(url, "/index.yaml") {
+			url = server.URL
+		}
+		return client.Download(ctx, url, digest, limit)
+	}
+	c, _ := openCatalog(t, at, source.ChartRef("https://203.0.113.1/charts"))
+	defer c.Close()
+	if _, err := c.Bundle(t.Context(), "lamp", "lamp-1.0.0", nil); err == nil || !strings.Contains(err.Error(), "203.0.113.1 refers to the private address 10.0.0.1") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -344,6 +344,35 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestReferredBy checks from which addresses a file may be downloaded, if a file of another server refers to it.
+func TestReferredBy(t *testing.T) {
+	for _, tt := range []struct {
+		by, host, at string
+		downloaded   bool
+	}{
+		{"https://203.0.113.1/charts", "cdn.example.com", "203.0.113.2:443", true},
+		{"https://203.0.113.1/charts", "cdn.example.com", "10.0.0.1:443", false},
+		{"https://203.0.113.1/charts", "cdn.example.com", "[fd00::1]:443", false},
+		{"https://203.0.113.1/charts", "169.254.169.254", "169.254.169.254:443", false},
+		{"https://203.0.113.1/charts", "metadata.google.internal", "203.0.113.2:443", false},
+		{"https://203.0.113.1/charts", "localhost:8443", "127.0.0.1:8443", false},
+		{"https://203.0.113.1/charts", "127.1", "127.0.0.1:443", false},
+		{"https://203.0.113.1/charts", "203.0.113.1:8443", "203.0.113.1:8443", true},
+		{"https://10.0.0.5/charts", "minio.example.com", "10.0.0.1:443", true},
+		{"https://charts.internal", "10.0.0.1", "10.0.0.1:443", true},
+		{"http://127.0.0.1:1/charts", "localhost:2", "127.0.0.1:2", true},
+		{"", "10.0.0.1", "10.0.0.1:443", true}, // the URL is in the user's file
+	} {
+		connect, err := oci.ReferredConnector(tt.by, tt.host)
+		if err == nil {
+			err = connect(tt.at)
+		}
+		if (err == nil) != tt.downloaded {
+			t.Errorf("%s refers to %s at %s: %v", tt.by, tt.host, tt.at, err)
+		}
+	}
+}
+
 func TestTLS(t *testing.T) {
 	srv := httptest.NewTLSServer(ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)

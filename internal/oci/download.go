@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -96,7 +98,11 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 	if err != nil {
 		return nil, errors.New("not a URL")
 	}
-	base, login, err := c.connectTo(u, limit)
+	by, err := findReferrer(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	base, login, err := c.connectTo(u, by, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +128,8 @@ func (c *Client) get(ctx context.Context, at string, last download, limit int64)
 }
 
 // connectTo returns the transport for a server that is not a registry, and the login for its host. A response
-// has at most limit bytes.
-func (c *Client) connectTo(u *url.URL, limit int64) (http.RoundTripper, account, error) {
+// has at most limit bytes. by is the server that refers to u; see [ReferredBy].
+func (c *Client) connectTo(u *url.URL, by referrer, limit int64) (http.RoundTripper, account, error) {
 	registry, err := name.NewRegistry(u.Host, name.StrictValidation)
 	if err != nil {
 		return nil, account{}, fmt.Errorf("%q is not a host", u.Host)
@@ -132,6 +138,39 @@ func (c *Client) connectTo(u *url.URL, limit int64) (http.RoundTripper, account,
 	if u.Scheme != "https" && (u.Scheme != "http" || host.Scheme() != "http" && !c.isInsecure(host)) {
 		return nil, account{}, fmt.Errorf("%s is not https", u.Scheme)
 	}
-	base, err := c.transportWithin(host, limit)
+	base, err := c.transportWithin(host, by, limit)
 	return base, account{host, c.Credentials.find(host)}, err
+}
+
+// referrerKey is the context key for the URL of the file that refers to a download.
+type referrerKey struct{}
+
+// ReferredBy returns a context for downloading from URLs that the file at this URL contains. As with
+// redirects, a server outside private networks cannot refer to a host in a private network.
+func ReferredBy(ctx context.Context, at string) context.Context {
+	return context.WithValue(ctx, referrerKey{}, at)
+}
+
+// referrer is a server that refers to a host other than itself. The zero value means none.
+type referrer struct {
+	host    string // host and port
+	private bool   // whether it is in a private network
+}
+
+// findReferrer returns the server that refers to u. If u must not be downloaded because of it, this is an error.
+func findReferrer(ctx context.Context, u *url.URL) (referrer, error) {
+	at, _ := ctx.Value(referrerKey{}).(string)
+	from, err := url.Parse(at)
+	if err != nil || from.Host == "" || from.Hostname() == u.Hostname() {
+		return referrer{}, nil //nolint:nilerr // without a referrer, the user chose the URL
+	}
+	by := referrer{from.Host, isPrivate(from.Hostname())}
+	if !by.private {
+		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", from.Hostname())
+		by.private = err == nil && slices.ContainsFunc(addresses, isPrivateAddress)
+	}
+	if isPrivate(u.Hostname()) && !by.private {
+		return by, fmt.Errorf("%s refers to the private address %s: not downloaded", from.Host, u.Host)
+	}
+	return by, nil
 }

@@ -1,8 +1,10 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -31,6 +33,17 @@ func Connector(registry string) func(host, address string) error {
 		}
 		return t.checkAddress(ctx, "tcp", address, nil)
 	}
+}
+
+// ReferredConnector returns the check of a connection to host at address by a download from host that a file
+// at the URL by refers to.
+func ReferredConnector(by, host string) (func(address string) error, error) {
+	from, err := findReferrer(ReferredBy(context.Background(), by), &url.URL{Scheme: "https", Host: host})
+	t := &roundTripper{registry: cmp.Or(from.host, host)}
+	t.private.Store(from.private)
+	return func(address string) error {
+		return t.checkAddress(context.WithValue(context.Background(), directKey{}, host), "tcp", address, nil)
+	}, err
 }
 
 func LoginKeys(repo name.Repository) []string { return loginKeys(repo) }

@@ -34,7 +34,7 @@ func (c *Client) gitServer(at string, limit int64) (gitrepo.Server, error) {
 	if err != nil {
 		return gitrepo.Server{}, fmt.Errorf("%q is not a URL", at)
 	}
-	through, login, err := c.connectTo(u, limit)
+	through, login, err := c.connectTo(u, referrer{}, limit)
 	return gitrepo.Server{URL: at, Transport: through, Username: login.login.config.Username, Password: login.login.config.Password}, err
 }
 

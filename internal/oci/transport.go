@@ -38,17 +38,19 @@ type roundTripper struct {
 // transport returns the transport for a repository, without authentication. As in net/http, the
 // environment determines the proxy.
 func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
-	return c.transportWithin(repo, c.Limits.withDefaults().Manifest)
+	return c.transportWithin(repo, referrer{}, c.Limits.withDefaults().Manifest)
 }
 
-// transportWithin is like transport, with limit as the maximum number of bytes of a response.
-func (c *Client) transportWithin(repo name.Repository, limit int64) (http.RoundTripper, error) {
+// transportWithin is like transport, with limit as the maximum number of bytes of a response. If by is not
+// zero, connections to private networks are allowed only if by is in a private network.
+func (c *Client) transportWithin(repo name.Repository, by referrer, limit int64) (http.RoundTripper, error) {
 	retry := c.Retry.withDefaults()
 	config, err := c.tlsConfig(repo)
 	if err != nil {
 		return nil, err
 	}
-	own := &roundTripper{retry: retry, limit: limit, registry: repo.RegistryStr()}
+	own := &roundTripper{retry: retry, limit: limit, registry: cmp.Or(by.host, repo.RegistryStr())}
+	own.private.Store(by.private)
 	own.inner = &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: retry.Stall, KeepAlive: 30 * time.Second, ControlContext: own.checkAddress}).DialContext,
