@@ -302,8 +302,8 @@ func otherNames() map[string]*strings.Replacer {
 }
 
 // TestPageCommands checks that every command on a page is also a line of a script of
-// testdata/script, which TestScripts runs. Flags for tests and names may differ. A block of
-// commands that cannot run in a test has a comment before it:
+// testdata/script, which TestScripts runs. Names, and flags that only tests need, may differ. A
+// block of commands that cannot run in a test has a comment before it:
 //
 //	<!-- not run: reason -->
 //

@@ -40,8 +40,8 @@ type resolveOptions struct {
 	outside        string // value of --outside-window
 	command        string // command in hints that suggest flags; empty: the command that the user ran
 
-	// confirm is called with the number of changes after they were printed. If it returns false, nothing is
-	// written. If it is nil, no confirmation is needed.
+	// confirm is called after the changes were printed, with the number of changes. If it returns
+	// false, nothing is written. If confirm is nil, no confirmation is needed.
 	confirm func(ctx context.Context, changes int) (bool, error)
 }
 

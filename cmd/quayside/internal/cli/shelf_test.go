@@ -40,9 +40,9 @@ spec: {package: %s}
 	return dir
 }
 
-// settleFiles waits until all files are older than a tick of the clock of file times: files that have
-// just been written are not indexed. Setting their modification time is not enough, because the index
-// also compares the change time of the inode, which cannot be set.
+// settleFiles waits until all files are older than one tick of the file system's clock, because
+// files that have just been written are not indexed. Setting their modification time is not enough,
+// because the index also compares the change time of the inode, which cannot be set.
 func settleFiles() { time.Sleep(25 * time.Millisecond) }
 
 func shopPackage(i, packages, versions int) string {

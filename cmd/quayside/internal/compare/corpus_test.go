@@ -98,8 +98,8 @@ func renderBundle(t *testing.T, content fs.FS, dir string) {
 	check(t, os.WriteFile(filepath.Join(dir, "clusters", "one", "all", "kustomization.yaml"), []byte("resources: [../../../all]\n"), 0o600))
 }
 
-// overlayGenerator returns a generator of kustomizations for the objects of a build. They contain patches of
-// single objects, and fields that change many objects.
+// overlayGenerator returns a generator of kustomizations for the objects of a build. The
+// kustomizations contain patches of single objects, and fields that change many objects.
 func overlayGenerator(built map[string][]byte) *rapid.Generator[string] {
 	var targets, images []string
 	for _, data := range built {

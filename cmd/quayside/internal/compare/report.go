@@ -115,9 +115,9 @@ func (c *Comparison) compareStates(ctx context.Context) ([]diff.Finding, error) 
 	return out, nil
 }
 
-// rolledBack returns the operators with a lower version on the new side that an earlier lock pinned
-// in the same way. It searches the old side's history along first parents. It also returns the
-// dependencies that are no longer pinned. Other operators with a lower version are downgrades.
+// rolledBack returns the operators that have a lower version on the new side, if an earlier lock
+// contains the same pin. It searches the old side's history along first parents. It also returns
+// dependencies that are no longer pinned. Other operators with a lower version count as downgrades.
 func (c *Comparison) rolledBack(ctx context.Context) ([]string, error) {
 	if c.Before.rev == nil || c.Before.Lock == nil || c.After.Lock == nil {
 		return nil, nil

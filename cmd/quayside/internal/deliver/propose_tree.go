@@ -203,9 +203,9 @@ func (t *TreeProposer) lockAtSource(commit string) (*lockfile.File, error) {
 	return t.lockAt(rev)
 }
 
-// checkSource compares the commit that the tree was rendered from with the commit of the workspace. It returns
-// true if the commit of the tree is newer. If the history of the workspace does not have that commit, it
-// returns an error, because the commit of the tree may be newer.
+// checkSource compares the commit that the tree was rendered from with the commit of the workspace.
+// It returns true if the commit of the tree is newer. If the history of the workspace lacks the
+// commit of the tree, it returns an error, because that commit may be newer.
 func (t *TreeProposer) checkSource(before *sourceRecord) (newer bool, err error) {
 	if before == nil || before.Commit == t.source.Hash() {
 		return false, nil

@@ -12,9 +12,9 @@ import (
 	"github.com/quayside/quayside/internal/k8s"
 )
 
-// moveObjects moves the objects of a release out of the namespace that its author chose, into the namespace to.
-// It modifies namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks, conversions
-// and APIServices, and selectors of the Namespace. It does not move objects in namespaces of Kubernetes. It
+// moveObjects replaces the namespace that the author of a release chose, in all objects of the release. to is the new
+// namespace. It modifies namespaced objects, the Namespace itself, subjects of bindings, Services of webhooks,
+// conversions and APIServices, and selectors of the Namespace. It does not move objects in namespaces of Kubernetes. It
 // returns an error if another field mentions the namespace, or if the objects are in several namespaces.
 func moveObjects(objects []bundle.ReleaseObject, to string) error {
 	names := homeNamespaces(objects)

@@ -74,8 +74,8 @@ func PlanCopies(images []Image, to string) ([]ImageCopy, error) {
 	return copies, errors.Join(errs...)
 }
 
-// planCopy plans the copy of one image. base is the target registry and path. If base is empty, the target is
-// the OCI layout to.
+// planCopy plans the copy of one image. base is the target registry and path. If base is empty, to
+// is the target, an OCI layout.
 func planCopy(im Image, src oci.Reference, to, base string) ImageCopy {
 	c := ImageCopy{Image: im.Image, Digest: im.Digest, State: CopyPlanned, name: src.String(), source: src.Name, byTag: src.Digest == ""}
 	tag := src.Tag

@@ -27,8 +27,8 @@ type Past struct {
 	shallow bool                     // whether the clone lacks older commits
 }
 
-// ParsePast returns the history of a lock. changed contains the lines that the commits of the lock added or
-// removed. shallow means that the clone lacks older commits.
+// ParsePast returns the history of a lock. changed contains the lines that were added or removed by
+// commits that changed the lock. shallow means that the clone lacks older commits.
 func ParsePast(changed []byte, shallow bool) *Past {
 	p := &Past{bundles: map[string]bool{}, digests: map[lockfile.Digest]bool{}, shallow: shallow}
 	for line := range bytes.Lines(changed) {

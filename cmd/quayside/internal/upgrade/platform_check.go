@@ -26,9 +26,9 @@ type PlatformReport struct {
 	Messages []comparing.Message `json:"-"` // messages for the user from reading and rendering the lock
 }
 
-// CheckPlatform checks whether the lock of a workspace supports a target platform. It checks the given
-// clusters, or all clusters if there are none. For each blocked operator, it looks for the first version that
-// supports both the target platform and the current platform in quayside.yaml.
+// CheckPlatform checks whether the lock of a workspace supports a target platform. It checks the
+// given clusters, or all clusters if none are given. For each blocked operator, it looks for the
+// first version that supports both the target platform and the current platform in quayside.yaml.
 func CheckPlatform(ctx context.Context, p *workspace.Project, target Platform, clusters []string) (*PlatformReport, error) {
 	lock, err := p.NeedLock()
 	if err != nil {

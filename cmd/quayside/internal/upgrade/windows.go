@@ -48,8 +48,8 @@ func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.P
 	}
 }
 
-// closedWindows returns a finding for each operator that the lock after installs or upgrades, in
-// comparison with the lock before, although its windows do not permit this now.
+// closedWindows compares two locks. It returns a finding for each operator that the new lock
+// installs or upgrades although the operator's windows do not permit this now.
 func closedWindows(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	found, err := compare.WindowFindings(ctx, p, before, after)
 	return slices.DeleteFunc(found, func(f rules.Finding) bool {

@@ -174,9 +174,9 @@ func (p *Registries) CopyImage(ctx context.Context, arg Argument, to string) (st
 	return uploaded.Digest, err
 }
 
-// ChooseCatalogs returns the catalogs to search. If name is empty, these are all, the catalogs of
-// the workspace. Otherwise name is one of them, a well-known catalog, or a source with a path
-// relative to here. Paths of the returned catalogs are relative to the returned project.
+// ChooseCatalogs returns the catalogs to search. all contains the catalogs of the workspace, and is the
+// result if name is empty. Otherwise name is one of these catalogs, a well-known catalog, or a source
+// with a path relative to here. Paths of the returned catalogs are relative to the returned project.
 func (p *Project) ChooseCatalogs(name string, all []cache.CatalogSpec, here Root) (*Project, []cache.CatalogSpec, error) {
 	if name == "" {
 		if len(all) == 0 {

@@ -23,7 +23,7 @@ type CheckScope struct {
 	Followers bool // evaluate the rules about the environments that follow the workspace
 }
 
-// Check verifies that the lock satisfies the declarations, is consistent with its catalogs, and
+// Check verifies that the lock satisfies the declarations, that it agrees with its catalogs, and
 // that its images have the recorded signers. The verdict is never nil. A problem that Check finds
 // is an error of type explain.Conflicts, *resolve.StaleError or *DiffersError. In an unattended
 // run, conflicts are no errors, and Check also checks the rest of the lock.

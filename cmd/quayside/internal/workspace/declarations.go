@@ -144,8 +144,8 @@ func newReadDeclarations(set *declare.Set) readDeclarations {
 	return r
 }
 
-// has reports whether the workspace reads the declaration d at pos. included is true if a declared path
-// includes the file of d. Then has ignores pos, and only looks for a declaration with the same name.
+// has reports whether the workspace reads the declaration d at pos. If included is true (a declared
+// path includes the file of d), has ignores pos, and only looks for a declaration with the same name.
 func (r readDeclarations) has(pos diag.Pos, d survey.Declaration, included bool) bool {
 	kind, name := d.Kind, d.Name
 	if d.IsOperator() {

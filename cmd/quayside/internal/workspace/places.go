@@ -22,8 +22,11 @@ type DeclarationPath struct {
 // NewDeclarations returns the entries of spec.declarations that can hold new declarations. These
 // are the entries of the first group that is not empty:
 //
-// the entry with the path to, if to is not empty the entry in spec.newDeclarations directories in
-// the workspace, which need not exist directories in the repository files
+// - the entry with the path to, if to is not empty
+// - the entry in spec.newDeclarations
+// - directories in the workspace, which need not exist
+// - directories in the repository
+// - files
 //
 // If there are several, the user chooses one. Entries with a kustomization are omitted.
 func (p *Opened) NewDeclarations(to string) ([]DeclarationPath, error) {

@@ -212,8 +212,8 @@ func (p *Registries) RenderMirrors() ([]render.Mirror, error) {
 	return out, err
 }
 
-// acceptedCRDRecords is the kind of those records in the store that contain the digests of the CRDs
-// that one version of quayside has accepted.
+// acceptedCRDRecords is the kind of records in the store that contain digests of CRDs. Each record
+// has the CRDs that one version of quayside has accepted.
 const acceptedCRDRecords = "definitions"
 
 // maxAcceptedCRDs is the maximum number of digests in this record, whose size is limited to 1 MiB.
