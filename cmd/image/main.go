@@ -173,7 +173,7 @@ func (r recipe) programs() map[string]string {
 	return out
 }
 
-// of returns a copy of the recipe for the program in source.
+// of returns a copy of the recipe whose program is built from source.
 func (r recipe) of(source string) recipe {
 	r.source = source
 	return r

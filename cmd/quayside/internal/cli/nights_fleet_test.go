@@ -260,7 +260,7 @@ func (o *objects) read(t *testing.T, name string) []byte {
 	return data[:size]
 }
 
-// branches returns the branches of origin below some prefixes, with their commits.
+// branches returns the branches of origin that start with one of the prefixes, with their commits.
 func (f *nightFleet) branches(prefixes ...string) map[string]string {
 	out := map[string]string{}
 	args := []string{"for-each-ref", "--format=%(refname:short) %(objectname)"}

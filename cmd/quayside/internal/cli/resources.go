@@ -111,7 +111,7 @@ func (o *resourcesOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// table returns the sums by operator or owner, and by cluster.
+// table returns a table of the sums by operator or owner, and by cluster.
 func (o *resourcesOptions) table(r *inventory.Resources) *terminal.Table {
 	t := &terminal.Table{Head: []string{"operator", "clusters", "pods", "cpu", "cpu limit", "memory", "memory limit", "no limit"}}
 	if o.ByOwner {

@@ -102,7 +102,7 @@ func withVariants(t *testing.T) string {
 	return bin
 }
 
-// cutLine cuts text after a line, which must occur once, apart from white space around it.
+// cutLine splits text after the given line, which must occur exactly once. It ignores white space around the line.
 func cutLine(text, line string) (before, rest string, found bool) {
 	at, n := 0, 0
 	for l := range strings.Lines(text) {

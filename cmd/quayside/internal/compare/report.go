@@ -25,8 +25,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Report compares the two sides, and applies the policy. Waivers that expired before now do not
-// apply.
+// Report compares the two sides, and applies the policy. It ignores waivers that had expired at the
+// time now.
 func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, error) {
 	if err := c.ensureTrees(ctx); err != nil {
 		return nil, err

@@ -209,7 +209,7 @@ func (f *fleet) night() {
 	}
 }
 
-// declare changes the declarations on the main branch if the new declarations have a solution.
+// declare changes the declarations on the main branch. It keeps the old ones if the new ones have no solution.
 func (f *fleet) declare() {
 	asked := f.declared
 	f.declared = f.change(f.T)

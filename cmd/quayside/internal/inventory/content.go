@@ -141,7 +141,7 @@ type Surroundings struct {
 	Packages []cache.Summary // of the catalogs
 }
 
-// NewContent describes the content of a bundle in its surroundings.
+// NewContent describes the content of a bundle for the workspace in which it would be installed.
 func NewContent(c *BundleContent, here Surroundings) (*Content, error) {
 	csv := c.Bundle.CSV
 	out := &Content{Bundle: csv.Name, Maintainers: csv.Maintainers, Icon: newIcon(csv.Icon)}

@@ -44,8 +44,8 @@ func (p *Registries) BundleContent(ctx context.Context, b *catalog.Bundle) (*inv
 	return out, nil
 }
 
-// withWidestMode returns the pin p with that install mode in modes in which the operator watches
-// the most namespaces.
+// withWidestMode returns the pin p with another install mode: the one of modes in which the
+// operator watches the most namespaces.
 func withWidestMode(p lockfile.Pin, modes []catalog.InstallMode) lockfile.Pin {
 	for _, watch := range [][]string{nil, {p.Namespace}, {"default"}} {
 		if catalog.SupportsNamespaces(modes, p.Namespace, watch) {

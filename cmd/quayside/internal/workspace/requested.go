@@ -66,8 +66,8 @@ func startingVersion(s declare.Subscription, pkg *catalog.Package) string {
 	return strings.TrimPrefix(strings.TrimPrefix(s.StartingCSV, s.Package+"."), "v")
 }
 
-// requestedVersion returns the version that a declaration requests instead of the pinned one, and its position:
-// for a range, the highest version in it that upgrades can reach. It returns false if there is none.
+// requestedVersion returns the version that a declaration requests instead of the pinned one, with its position.
+// For a range, this is the highest version in it that upgrades can reach. It returns false if there is none.
 func requestedVersion(s declare.Subscription, pin lockfile.Pin, pkg *catalog.Package) (string, diag.Pos, bool) {
 	pinned, err := catalog.ParseVersion(pin.Version)
 	if err != nil {

@@ -282,7 +282,7 @@ func (p *Opened) headLock() *lockfile.File {
 	return lock
 }
 
-// HasDeletedLock reports whether a workspace in the work tree lacks the lock that HEAD has.
+// HasDeletedLock reports whether HEAD has a lock of the workspace that the work tree lacks.
 func (p *Opened) HasDeletedLock() bool {
 	return p.rev == nil && p.Configured() && !p.exists(LockFile) && p.headLock() != nil
 }

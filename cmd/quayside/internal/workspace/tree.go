@@ -206,9 +206,9 @@ func CheckUnrendered(ctx context.Context, p *Project) (*TreeReport, error) {
 	return r, r.evaluate(slices.Clone[rules.Findings], rules.Addresses, rules.Git, rules.Repo, rules.Outputs)
 }
 
-// evaluate evaluates rules about parts of the state. It passes the findings to adjust, and adds the
-// resulting warnings and errors to r. An error about the part Outputs ends the evaluation at once,
-// because the GitOps tool would apply a different tree.
+// evaluate evaluates rules about parts of the state. To r, it adds the warnings and errors that the
+// function adjust returns for the findings. An error about the part Outputs ends the evaluation at
+// once, because the GitOps tool would apply a different tree.
 func (r *TreeReport) evaluate(adjust func(rules.Findings) rules.Findings, about ...rules.Part) error {
 	for _, part := range about {
 		found, err := rules.Evaluate(r.state, part)
