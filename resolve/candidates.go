@@ -222,7 +222,23 @@ func (w *chooser) noPackage(s *want, c *catalog.Catalog) *fault {
 	if near := diag.Nearest(s.pkg, names); s.current == nil && len(near) > 0 {
 		where += " (similar names: " + strings.Join(near, ", ") + ")"
 	}
+	if skipped := skippedCharts(searched, s.pkg); len(skipped) > 0 {
+		where, withdrawn = where+" ("+diag.Some(skipped, 3)+")", false
+	}
 	return &fault{s.pos(declare.FieldPackage, declare.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where), withdrawn}
+}
+
+// skippedCharts returns the warnings about charts that the catalogs skip and that may be versions of the package.
+func skippedCharts(catalogs []*catalog.Catalog, pkg string) []string {
+	var out []string
+	for _, c := range catalogs {
+		for _, w := range c.Warnings() {
+			if w.Code == "chart-skipped" && (w.Subject == "" || w.Subject == pkg) {
+				out = append(out, w.String())
+			}
+		}
+	}
+	return out
 }
 
 // unreadableCatalogs returns the catalogs that are visible in a namespace but cannot be read, for a

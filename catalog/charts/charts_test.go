@@ -1,7 +1,10 @@
 package charts_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -131,8 +134,22 @@ func TestDirectory(t *testing.T) {
 	}
 	fsys["c/Chart.yaml"] = &fstest.MapFile{Data: []byte("name: [")}
 	fsys["d.tgz"] = &fstest.MapFile{Data: []byte("no archive")}
+	x, err = charts.ReadDir(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = x.Content()
+	if len(c.Packages) != 1 || len(c.Warnings) != 2 || c.Warnings[0].Pos.File != "c/Chart.yaml" || c.Warnings[1].Pos.File != "d.tgz" {
+		t.Errorf("got %d packages and %v, want one package and a warning for each unreadable chart", len(c.Packages), c.Warnings)
+	}
+	if _, err := x.Chart("d", "d-1.0.0"); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "d.tgz") {
+		t.Errorf("got %v, want the error of d.tgz: it may have the chart", err)
+	}
+	for _, dir := range []string{"a", "deep"} {
+		maps.DeleteFunc(fsys, func(name string, _ *fstest.MapFile) bool { return strings.HasPrefix(name, dir+"/") })
+	}
 	if _, err := charts.ReadDir(fsys); err == nil || !strings.Contains(err.Error(), "c/Chart.yaml") || !strings.Contains(err.Error(), "d.tgz") {
-		t.Errorf("got %v, want both faults with their files", err)
+		t.Errorf("got %v, want both faults with their files: no chart can be read", err)
 	}
 }
 
@@ -146,8 +163,8 @@ func FuzzIndex(f *testing.F) {
 		}
 		for _, p := range x.Content().Packages {
 			for _, b := range p.Bundles {
-				if _, ok := x.Chart(p.Name, b.Name); !ok {
-					t.Errorf("bundle %s of %s has no chart", b.Name, p.Name)
+				if _, err := x.Chart(p.Name, b.Name); err != nil {
+					t.Errorf("bundle %s of %s: %v", b.Name, p.Name, err)
 				}
 			}
 		}

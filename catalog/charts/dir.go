@@ -27,11 +27,10 @@ const (
 )
 
 // ReadDir reads a directory of charts: archives (.tgz) and directories with a Chart.yaml, at any depth.
-// Directories with a leading dot and the subcharts of charts are skipped. The error is a diag.List of
-// all faults.
+// Directories with a leading dot and the subcharts of charts are skipped. A chart that cannot be read is a
+// warning of the content, unless no chart can be read. The error is a diag.List of all faults.
 func ReadDir(fsys fs.FS) (*Index, error) {
 	x := &Index{}
-	var errs diag.List
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -40,12 +39,12 @@ func ReadDir(fsys fs.FS) (*Index, error) {
 			return fs.SkipDir
 		case e.IsDir() && !isChart(fsys, name), !e.IsDir() && !strings.HasSuffix(name, archiveExt):
 			return nil
-		case len(x.charts) >= maxCharts:
+		case len(x.charts)+len(x.unreadable) >= maxCharts:
 			return fmt.Errorf("more than %d charts", maxCharts)
 		}
-		c, err := readChart(fsys, name)
-		errs.Add(diag.Pos{File: name}, diag.PrefixPositions(name, err))
-		if err == nil {
+		if c, err := readChart(fsys, name); err != nil {
+			x.unreadable.Add(diag.Pos{File: name}, diag.PrefixPositions(name, err))
+		} else {
 			x.charts = append(x.charts, c)
 		}
 		if e.IsDir() {
@@ -53,8 +52,10 @@ func ReadDir(fsys fs.FS) (*Index, error) {
 		}
 		return nil
 	})
-	errs.Add(diag.Pos{}, err)
-	return x, errs.Err()
+	if err == nil && len(x.charts) == 0 {
+		err = x.unreadable.Err()
+	}
+	return x, err
 }
 
 // ReadOne reads a directory with the content of one version: a chart, or a release whose path ends with

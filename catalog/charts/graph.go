@@ -49,7 +49,7 @@ type maintainer struct {
 func BundleName(chart, version string) string { return chart + "-" + version }
 
 // newContent returns a catalog of charts, which may be in any order. It omits library charts. With a warning,
-// it also omits repeated versions, and charts with an invalid name or version.
+// it also omits repeated versions, and charts with an invalid name or version. The warnings are not sorted.
 func newContent(charts []Chart) catalog.Content {
 	byName := map[string][]Chart{}
 	var out catalog.Content
@@ -83,7 +83,6 @@ func newContent(charts []Chart) catalog.Content {
 		out.Packages = append(out.Packages, newPackage(name, kept))
 	}
 	slices.SortFunc(out.Packages, func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
-	out.Warnings = diag.SortWarnings(out.Warnings)
 	return out
 }
 

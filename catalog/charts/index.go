@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -17,7 +18,8 @@ import (
 
 // Index is the index of a chart repository (helm.sh/docs/topics/chart_repository).
 type Index struct {
-	charts []Chart // in file order
+	charts     []Chart   // in file order
+	unreadable diag.List // errors of charts in a directory
 }
 
 // MaxIndex is the maximum size in bytes of an index.
@@ -136,13 +138,24 @@ func indexFilter() *yamlnode.Filter {
 }
 
 // Content returns the catalog of the index.
-func (x *Index) Content() catalog.Content { return newContent(x.charts) }
-
-// Chart returns the chart version of a bundle, and whether it exists. Of repeated versions it returns the first.
-func (x *Index) Chart(pkg, bundle string) (Chart, bool) {
-	i := slices.IndexFunc(x.charts, func(c Chart) bool { return c.Name == pkg && BundleName(c.Name, c.Version) == bundle })
-	if i < 0 {
-		return Chart{}, false
+func (x *Index) Content() catalog.Content {
+	out := newContent(x.charts)
+	for _, f := range x.unreadable {
+		out.Warnings = append(out.Warnings, diag.Warning{Pos: f.Pos, Code: "chart-skipped", Msg: "the chart cannot be read: " + diag.FaultOf(f).Message})
 	}
-	return x.charts[i], true
+	out.Warnings = diag.SortWarnings(out.Warnings)
+	return out
+}
+
+// Chart returns the chart version of a bundle. Of repeated versions it returns the first. If there is none, the
+// error wraps fs.ErrNotExist, or has the errors of the charts that cannot be read.
+func (x *Index) Chart(pkg, bundle string) (Chart, error) {
+	i := slices.IndexFunc(x.charts, func(c Chart) bool { return c.Name == pkg && BundleName(c.Name, c.Version) == bundle })
+	switch {
+	case i < 0 && len(x.unreadable) > 0:
+		return Chart{}, fmt.Errorf("%s is not among the readable charts: %w", bundle, x.unreadable.Err())
+	case i < 0:
+		return Chart{}, fmt.Errorf("%s: %w", bundle, fs.ErrNotExist)
+	}
+	return x.charts[i], nil
 }

@@ -88,9 +88,9 @@ func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bu
 	if err != nil {
 		return nil, err
 	}
-	c, ok := x.Chart(pkg, name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	c, err := x.Chart(pkg, name)
+	if err != nil {
+		return nil, err
 	}
 	digest := strings.TrimPrefix(c.Digest, "sha256:")
 	if digest != "" {
@@ -204,9 +204,9 @@ func (d versionFiles) Bundle(_ context.Context, pkg, name string, known *catalog
 	if err != nil {
 		return nil, err
 	}
-	c, ok := x.Chart(pkg, name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	c, err := x.Chart(pkg, name)
+	if err != nil {
+		return nil, err
 	}
 	return d.open(d.fsys, c.Pos.File)
 }

@@ -114,9 +114,9 @@ func (r servedReleases) Content(context.Context) (catalog.Content, error) {
 
 // Bundle implements Format.
 func (r servedReleases) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bundle) (fs.FS, error) {
-	c, ok := r.index.Chart(pkg, name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	c, err := r.index.Chart(pkg, name)
+	if err != nil {
+		return nil, err
 	}
 	return r.fetch(ctx, c)
 }
