@@ -57,8 +57,32 @@ const maxRounds = 1000
 //
 // With conflicts, Resolve returns an error of type explain.Conflicts and also a result. Result.Partial is then
 // the lock of the operators without conflicts. With opt.KeepGoing, only conflicts about replacing an operator are
-// an error.
+// an error. A declared operator in opt.Unpin for which no version can be chosen keeps its pin.
 func Resolve(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
+	res, err := resolveOnce(x, decl, prev, opt)
+	if res == nil {
+		return nil, err
+	}
+	unpin := slices.DeleteFunc(slices.Clone(opt.Unpin), func(t Target) bool {
+		_, pinned := res.Partial.Pin(t.Namespace, t.Package)
+		return !pinned && slices.ContainsFunc(decl.Subscriptions, func(s declare.Subscription) bool { return s.Operator() == t.key() })
+	})
+	if len(unpin) == len(opt.Unpin) {
+		return res, err
+	}
+	opt.Unpin = unpin
+	kept, err := Resolve(x, decl, prev, opt)
+	if kept == nil {
+		return nil, err
+	}
+	kept.Conflicts = uniqueConflicts(append(res.Conflicts, kept.Conflicts...))
+	if err == nil && !opt.KeepGoing && len(kept.Conflicts) > 0 {
+		kept.Lock, err = nil, explain.Conflicts(kept.Conflicts)
+	}
+	return kept, err
+}
+
+func resolveOnce(x *catalog.Index, decl *declare.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	return runUntilStable(x, withoutHeld(decl, prev, opt.Held), opt.withRequested(), func(w *world) (*Result, error) { return w.resolve(prev) })
 }
 
