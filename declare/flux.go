@@ -217,7 +217,7 @@ func (s *Set) addReferredValues(d *Subscription) error {
 			text = s.ConfigMaps[found].Data[ref.Key]
 		}
 		if text == "" && !ref.Optional {
-			return diag.Hintf(at, "list its file in spec.declarations", "ConfigMap %s with the key %q is not declared", ref.ConfigMap, ref.Key)
+			return diag.Hintf(at, "list its file in spec.declarations", "ConfigMap %s with the key %q was not found", ref.ConfigMap, ref.Key)
 		}
 		docs, err := yamlnode.Objects(ref.Key, []byte(text), yamlnode.Limits{})
 		if err != nil {

@@ -222,7 +222,7 @@ func TestHelmReleases(t *testing.T) {
 	for want, from := range map[string]string{
 		`{"a":{"b":9,"c":2}}`: "[" + lamp + "]",
 		`{"a":{"b":9,"c":3}}`: "[{kind: ConfigMap, name: gone, optional: true}, " + lamp + ", {kind: ConfigMap, name: lamp, valuesKey: other}]",
-		"r.yaml:19:11: ConfigMap a/gone with the key \"values.yaml\" is not declared\n  hint: list its file in spec.declarations":                            "[{kind: ConfigMap, name: gone}]",
+		"r.yaml:19:11: ConfigMap a/gone with the key \"values.yaml\" was not found\n  hint: list its file in spec.declarations":                              "[{kind: ConfigMap, name: gone}]",
 		"r.yaml:19:11: ConfigMap a/lamp: list:1:1: expected a mapping, got a list":                                                                           "[{kind: ConfigMap, name: lamp, valuesKey: list}]",
 		"r.yaml:19:17: spec.valuesFrom[0].kind: not supported for operators: Secret \"x\" is not available offline; let the operator read it in the cluster": "[{kind: Secret, name: x}]",
 		"r.yaml:21:23: spec.valuesFrom[0].targetPath: not supported for operators: write the value into spec.values":                                         "[{kind: ConfigMap, name: lamp, targetPath: a}]",

@@ -217,14 +217,17 @@ type installedChart struct {
 // installedByFlux returns the chart that a HelmRelease installed, or the reason why it is unknown.
 func installedByFlux(o map[string]any) (is installedChart, why string) {
 	history := k8s.Items(o, "status", "history")
+	if version := k8s.Text(o, "status", "lastAppliedRevision"); len(history) == 0 && version != "" { // API version v2beta1
+		history = []map[string]any{{"chartVersion": version, "status": "deployed"}}
+	}
 	if len(history) == 0 {
 		return installedChart{absent: true}, "status.history is empty: Flux has installed no version"
 	}
 	last := history[0]
 	is = installedChart{
 		version: k8s.Text(last, "chartVersion"), chart: k8s.Text(last, "chartName"), digest: k8s.Text(last, "ociDigest"),
-		release: k8s.Text(last, "namespace") + "/" + k8s.Text(last, "name"),
 	}
+	is.release = strings.TrimPrefix(k8s.Text(last, "namespace")+"/"+k8s.Text(last, "name"), "/")
 	if hex := strings.TrimPrefix(is.digest, "sha256:"); len(hex) > 12 { // Flux adds the digest to the version of a chart in an OCIRepository
 		is.version = strings.TrimSuffix(is.version, "+"+hex[:12])
 	}

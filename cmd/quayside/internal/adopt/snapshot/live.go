@@ -88,13 +88,16 @@ func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot,
 	return s, err
 }
 
-// chartKinds returns the kinds with which Flux and Argo CD install charts, including sources of charts.
+// chartKinds returns the kinds with which Flux and Argo CD install charts. Of several versions, the last is kept.
 func chartKinds() []kindSelector {
 	return []kindSelector{
+		{FluxGroup + "/v2beta1", "HelmRelease", ""},
+		{FluxGroup + "/v2beta2", "HelmRelease", ""},
 		{FluxGroup + "/v2", "HelmRelease", ""},
+		{FluxSources + "/v1beta2", "HelmRepository", ""},
 		{FluxSources + "/v1", "HelmRepository", ""},
-		{FluxSources + "/v1", "OCIRepository", ""},
 		{FluxSources + "/v1beta2", "OCIRepository", ""},
+		{FluxSources + "/v1", "OCIRepository", ""},
 		{ArgoGroup + "/v1alpha1", "Application", ""},
 	}
 }

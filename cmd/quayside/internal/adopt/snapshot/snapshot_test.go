@@ -333,6 +333,41 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestLiveFlux reads HelmReleases and their sources from clusters with old and new versions of Flux.
+func TestLiveFlux(t *testing.T) {
+	for _, c := range []struct{ releases, sources string }{{"v2beta1", "v1beta2"}, {"v2beta2", "v1beta2"}, {"v2", "v1"}} {
+		t.Run(c.releases, func(t *testing.T) {
+			server := clustertest.New(t)
+			define := func(group, version, kind, plural string) k8s.Object {
+				return k8s.With(k8s.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+group), any(dumpedObject{
+					"group": group, "scope": "Namespaced", "names": dumpedObject{"kind": kind, "plural": plural}, "versions": []any{dumpedObject{"name": version}},
+				}), "spec")
+			}
+			for _, o := range []k8s.Object{
+				define(snapshot.FluxGroup, c.releases, "HelmRelease", "helmreleases"), define(snapshot.FluxSources, c.sources, "HelmRepository", "helmrepositories"),
+				k8s.New(snapshot.FluxGroup+"/"+c.releases, "HelmRelease", "ns", "lamp"), k8s.New(snapshot.FluxSources+"/"+c.sources, "HelmRepository", "ns", "charts"),
+			} {
+				server.Put(o)
+			}
+			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := os.WriteFile(kubeconfig, []byte(server.Kubeconfig()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			client, err := cluster.Open(cluster.Options{File: kubeconfig})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := snapshot.ReadLive(t.Context(), client, snapshot.Selection{Charts: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Kind(snapshot.FluxGroup, "HelmRelease")) != 1 || len(s.Kind(snapshot.FluxSources, "HelmRepository")) != 1 {
+				t.Errorf("got %v, want a HelmRelease and a HelmRepository", s.All())
+			}
+		})
+	}
+}
+
 // FuzzRead checks that Read does not panic, and that all positions are within the text.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
