@@ -66,15 +66,15 @@ func Remove(ctx context.Context, p *workspace.Project, operators []string, prune
 }
 
 // checkRemoval returns an error for each obstacle to the removal of operators. An obstacle is an overlay that
-// patches objects of the operator, or an upstream environment that reads the same declaration and whose lock
-// still has the operator.
+// patches objects of the operator, a cluster with Helm values for the operator, or an upstream environment that
+// reads the same declaration and whose lock still has the operator.
 func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 	var faults diag.List
 	for _, s := range removed {
 		key := s.Namespace + "/" + s.Package
 		for _, o := range e.shared {
 			if slices.Contains(o.removed, key) {
-				faults.Add(diag.Pos{}, checkOverlays(o.Project, filetree.Relative(e.own(), o.dir), s))
+				faults.Add(diag.Pos{}, checkClusters(o.Project, filetree.Relative(e.own(), o.dir), s))
 			}
 		}
 		if e.Resolution.Lock != nil {
@@ -82,7 +82,7 @@ func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 				continue // another operator requires it
 			}
 		}
-		faults.Add(diag.Pos{}, checkOverlays(e.project, ".", s))
+		faults.Add(diag.Pos{}, checkClusters(e.project, ".", s))
 		for _, o := range e.shared {
 			if o.isUpstream && o.has(s) {
 				faults.Add(s.Pos, diag.Hintf(s.Pos, fmt.Sprintf("run 'quayside remove -C' in %s first; to remove the operator only here, set spec.only of the declaration to the other environments", o.dir),
@@ -99,9 +99,9 @@ func (e *Edit) own() string {
 	return dir
 }
 
-// checkOverlays returns an error for each overlay of an operator in workspace p. dir is the directory of p,
-// relative to the edited workspace.
-func checkOverlays(p *workspace.Project, dir string, s declare.Subscription) error {
+// checkClusters returns an error for each cluster of workspace p with an overlay or Helm values of an operator.
+// dir is the directory of p, relative to the edited workspace.
+func checkClusters(p *workspace.Project, dir string, s declare.Subscription) error {
 	overlays, _, err := p.Overlays()
 	if err != nil {
 		return err
@@ -111,6 +111,13 @@ func checkOverlays(p *workspace.Project, dir string, s declare.Subscription) err
 		if slices.Contains(overlays[cluster], s.Namespace+"."+s.Package) {
 			at := diag.Pos{File: path.Join(dir, p.Settings.OverlaysDir(), cluster, s.Namespace+"."+s.Package)}
 			faults.Add(at, diag.Hintf(at, "delete the directory first, or move its content", "%s/%s cannot be removed: the overlay of cluster %s patches it", s.Namespace, s.Package, cluster))
+		}
+	}
+	for i, c := range p.Settings.Clusters {
+		if _, set := c.HelmValues[s.Namespace+"/"+s.Package]; set {
+			at := p.Settings.At(diag.Member(diag.Item("spec.clusters", i)+".helmValues", s.Namespace+"/"+s.Package))
+			at.File = path.Join(dir, at.File)
+			faults.Add(at, diag.Hintf(at, "delete the values first", "%s/%s cannot be removed: cluster %s has Helm values for it", s.Namespace, s.Package, c.Name))
 		}
 	}
 	return faults.Err()
