@@ -123,21 +123,25 @@ func metadataOfChart(files fs.FS) (Metadata, error) {
 	return Metadata{Bundle: charts.BundleName(meta.Name, meta.Version), Version: v.String(), Kubernetes: meta.KubeVersion}, nil
 }
 
-// askedInChart returns those APIs whose group occurs in a file of the chart. It compares only groups, because a
-// template may compute the version of an API.
+// askedInChart returns those APIs whose group occurs in a file of the chart, or none if no file uses
+// .Capabilities.APIVersions. It compares only groups, because a template may compute the version of an API.
 func askedInChart(files fs.FS, apis []string) ([]string, error) {
 	content, err := helm.ReadDirectory(files)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(apis), func(api string) bool {
-		group, _, _ := strings.Cut(api, "/")
+	has := func(text string) bool {
 		for name, data := range content {
-			if strings.HasSuffix(name, ".tgz") || bytes.Contains(data, []byte(group)) { // a packed subchart may ask for anything
-				return false
+			if strings.HasSuffix(name, ".tgz") || bytes.Contains(data, []byte(text)) { // a packed subchart may ask for anything
+				return true
 			}
 		}
-		return true
+		return false
+	}
+	asks := has("APIVersions")
+	return slices.DeleteFunc(slices.Clone(apis), func(api string) bool {
+		group, _, _ := strings.Cut(api, "/")
+		return !asks || !has(group)
 	}), nil
 }
 
