@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/charts"
 	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -22,6 +24,9 @@ func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string
 		return nil, err
 	}
 	defer done()
+	if _, ok := charts.ReadOne(fsys, prefix); ok && !bundle.IsDir(fsys, ".") {
+		return nil, diag.Hintf(diag.Pos{File: text}, fmt.Sprintf("declare it with 'quayside add --bundle %s': 'quayside render' checks it", text), "not a bundle of OLM, but a chart or a release")
+	}
 	v := &Validation{Subject: text}
 	b, warnings, err := Check(fsys, prefix)
 	if b == nil {
