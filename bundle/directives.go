@@ -114,7 +114,7 @@ func (c *checker) describeSelectors(labelled ManifestObject, key string) string 
 	selectors := ""
 	for _, o := range c.b.Objects {
 		if selectsObject(o, labelled, key) {
-			selectors += fmt.Sprintf("; the selector of %s uses it and no longer matches the object", o)
+			selectors += fmt.Sprintf("; the selector of %s uses this label, so the selector no longer matches the object", o)
 		}
 	}
 	return selectors

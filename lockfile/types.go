@@ -123,7 +123,7 @@ type Pin struct {
 type Template struct {
 	Release           string          `json:"release" form:"required nonempty" doc:"Name of the release."`
 	KubernetesVersion string          `json:"kubernetesVersion" doc:"Version of Kubernetes that the templates see. Absent: 1.34."`
-	APIVersions       []string        `json:"apiVersions" form:"nonempty" doc:"APIs that the templates ask for and that the cluster has in addition to those of Kubernetes."`
+	APIVersions       []string        `json:"apiVersions" form:"nonempty" doc:"APIs of the cluster that the templates check for, without those of Kubernetes itself."`
 	Values            json.RawMessage `json:"values" doc:"The user's values, merged. The defaults of the chart are not repeated."`
 }
 
@@ -140,7 +140,7 @@ type Requirement struct {
 // stays until the deletion of its objects is observed.
 type Leaving struct {
 	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"Successor, as namespace/package, which is also in pins or leaving. Absent for an operator that is being uninstalled."`
-	With       []string `json:"with" form:"nonempty" doc:"Remaining operators (namespace/package) of its piece. Absent if it had its own piece."`
+	With       []string `json:"with" form:"nonempty" doc:"Operators (namespace/package) that were in the same unit of the tree and remain. Absent if there are none."`
 	Pin        `json:",inline"`
 }
 
@@ -163,7 +163,7 @@ type Annotation struct {
 // Storage describes the storage migration that must precede an upgrade to a bundle that drops stored versions
 // of a CRD. The pinned bundle has both the old and the new versions.
 type Storage struct {
-	Stage   StorageStage     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in the other version. migrate: existing objects are also rewritten."`
+	Stage   StorageStage     `json:"stage" form:"required enum=store|migrate" doc:"store: new writes are stored in version to. migrate: existing objects are also rewritten."`
 	Objects []StoredVersions `json:"objects" form:"required" doc:"The objects, by CustomResourceDefinition and version."`
 }
 

@@ -182,7 +182,7 @@ func (w *chooser) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *faul
 	if !w.isVisible(s.ns, id) {
 		return nil, &fault{
 			pos: s.pos(declare.FieldCatalogNamespace),
-			msg: fmt.Sprintf("catalog %s is not visible in namespace %s: only catalogs in these namespaces are: %s", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
+			msg: fmt.Sprintf("catalog %s is not visible in namespace %s: only catalogs in these namespaces are visible: %s", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
 		}
 	}
 	p, ok := c.Package(s.pkg)

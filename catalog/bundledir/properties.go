@@ -154,7 +154,7 @@ func CheckProperties(b *bundle.Bundle, checkRule func(rule string) error) error 
 		case f.Unusable != "":
 			faults.Addf(g.Pos, "%s: %s", g.Field, f.Unusable)
 		case g.Type == catalog.TypePackage && (f.Package != b.Package || f.Version != b.CSV.Version):
-			faults.Addf(g.Pos, "%s: property %s is of package %q version %q: the bundle is of package %q version %q", g.Field, g.Type, f.Package, f.Version, b.Package, b.CSV.Version)
+			faults.Addf(g.Pos, "%s: property %s has package %q and version %q, but the bundle has package %q and version %q", g.Field, g.Type, f.Package, f.Version, b.Package, b.CSV.Version)
 		default:
 			for _, r := range f.Requires {
 				for part := range r.Parts() {

@@ -34,11 +34,11 @@ const versionPlaceholder = "{version}"
 type Releases struct {
 	Location string   `json:"location" yamlnode:"text" doc:"A directory with PACKAGE/VERSION/ (dir:releases)."`
 	Package  string   `json:"package" doc:"Name of the package at url or git. Default for git: the last part of the URL."`
-	URL      string   `json:"url" doc:"URL of the manifests of a version, with {version} in its place."`
+	URL      string   `json:"url" doc:"URL of the manifests, with {version} in place of the version."`
 	Versions []string `json:"versions" doc:"Versions at url."`
 	Git      string   `json:"git" doc:"URL of a Git repository. Its tags are the versions."`
 	Path     string   `json:"path" doc:"Directory with a kustomization or YAML files, or a YAML file, in the Git repository. Default: its top."`
-	Tags     string   `json:"tags" doc:"Tags of versions, with one * for the version: operator-v*. Default: v*."`
+	Tags     string   `json:"tags" doc:"Pattern of the tags, with one * in place of the version, such as operator-v*. Default: v*."`
 }
 
 // Ref returns the reference of the catalog. It returns an error for missing fields, and for fields that
@@ -68,7 +68,7 @@ func (r Releases) gitRef() (Ref, error) {
 	at, tags := cmp.Or(r.Path, "."), cmp.Or(r.Tags, "v*")
 	switch {
 	case r.Location+r.URL != "" || len(r.Versions) > 0:
-		return "", errors.New("expected git with path and tags, and no location, url or versions")
+		return "", errors.New("git requires path and tags, and excludes location, url and versions")
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(r.Git, "#?"):
 		return "", fmt.Errorf("git: %q must be an https:// URL without user name and password", diag.Redact(r.Git))
 	case !fs.ValidPath(at):

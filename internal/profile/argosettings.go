@@ -38,7 +38,7 @@ type SyncPolicy struct {
 type Automated struct {
 	Prune      bool `json:"prune,omitempty" default:"false" doc:"Prunes objects that are no longer rendered. A Namespace still needs a confirmation; Argo CD never deletes a CRD."`
 	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Reverts changes made in the cluster."`
-	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"With one Application per cluster: allows an Application without objects, so that the last operator can be pruned. With one Application per operator, an uninstalled operator is always pruned."`
+	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"Applies to one Application per cluster: allows an Application without objects, so that Argo CD can prune the last operator. With one Application per operator, Argo CD always prunes an uninstalled operator."`
 }
 
 // Retry configures the retries of a failed sync.

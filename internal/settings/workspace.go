@@ -59,14 +59,14 @@ type Workspace struct {
 	HealthChecks     bool                 `json:"healthChecks" default:"false" doc:"Configures the GitOps tool to assess the health of the operators' custom resources."`
 	GitOps           *profile.GitOps      `json:"gitops" doc:"Git repository that the GitOps tool applies the tree from. Default: no Application and no Flux Kustomization is rendered."`
 	Recreate         []profile.Recreation `json:"recreate" doc:"Objects that an upgrade recreates, because it changes a field that the API server refuses to change. The GitOps tool deletes and creates them. An entry is for one version of an operator, and has no effect in later versions."`
-	StorageMigration string               `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"API version of storagemigration.k8s.io by which stored objects are migrated before an upgrade that drops their version. auto: v1 if kubernetesVersion of every cluster is 1.37 or newer, otherwise none. v1beta1 must be enabled in the cluster."`
+	StorageMigration string               `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"API version of the StorageVersionMigrations that migrate stored objects before an upgrade drops their version. auto: v1 if the kubernetesVersion of every cluster is at least 1.37, otherwise no migration. v1beta1 must be enabled in the cluster."`
 	Clusters         []profile.Cluster    `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"The clusters of this environment. Each has an overlay."`
 	Reporter         Reporter             `json:"reporter" doc:"The in-cluster reporter."`
 	Policy           Policy               `json:"policy" doc:"Which findings of a diff are refused."`
 	Follows          string               `json:"follows" form:"nonempty" doc:"Upstream environment: its name (metadata.name, or else the name of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' promotes versions from it."`
 	Promotion        *Promotion           `json:"promotion" doc:"Health required in the upstream environment before 'quayside promote' promotes a version. Default: no health is required."`
 	Propose          *Propose             `json:"propose" doc:"Pull requests of 'quayside propose'."`
-	Windows          []Window             `json:"windows" doc:"When operators may be installed, upgraded and removed. An operator that allow windows select may change only in these windows; operators that a deny window selects may not change in it."`
+	Windows          []Window             `json:"windows" doc:"When operators may be installed, upgraded and removed. An operator that is selected by allow windows may change only in these windows. An operator that is selected by a deny window must not change in this window."`
 	Freeze           *Freeze              `json:"freeze" doc:"A time until which no operator may change."`
 	Owners           []Owner              `json:"owners" doc:"Teams that own operators, for 'quayside resources --by owner'. The first entry that selects an operator applies."`
 	Name             string               `json:"-"` // metadata.name
@@ -81,7 +81,7 @@ const defaultOutput = "rendered"
 // Output is the place of the rendered tree. Its short form in YAML is the path.
 type Output struct {
 	Path       string `json:"path" yamlnode:"text" default:"\"rendered\"" form:"nonempty" doc:"Directory of the tree, relative to this file; with repository, from the top of that repository, where it must be set."`
-	Repository string `json:"repository" doc:"URL of another Git repository, which the tree is written to. 'quayside propose --tree' commits it there. This repository then has only the lock."`
+	Repository string `json:"repository" doc:"URL of another Git repository, which the tree is written to. 'quayside propose --tree' commits it there. The repository of the workspace then contains the lock, but not the tree."`
 	Branch     string `json:"branch" doc:"Branch of the repository that the GitOps tool reads. Default: main."`
 }
 

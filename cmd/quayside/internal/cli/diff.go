@@ -106,7 +106,7 @@ func newDiff(a *app) *cobra.Command {
 	addScan(cmd, &o.scan)
 	f.BoolVar(&o.sizes, "image-sizes", false, "report the sizes of added and removed images, from the registries")
 	f.BoolVar(&o.releaseNotes, "release-notes", false, "include release notes and links of the upgraded operators, and changed texts of their bundles")
-	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
+	f.StringVar(&o.hops, "hops", "1", "with --upgrade, how many edges of the upgrade graph to follow: a `NUMBER` or all")
 	f.StringArrayVar(&o.observed, "observed", nil, "observations of a cluster: a `FILE` written by 'quayside status --save', including the stored versions; with --upgrade, hold back the operators that `FILE` reports as not upgradeable; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
 	f.StringArrayVar(&o.save, "save", nil, "also write the report to a file: `FORMAT=FILE`, such as sarif=diff.sarif; may be given several times")

@@ -90,7 +90,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		layout = ""
 	}
 	if toLayout && (layout == "" || o.sets != "") {
-		return Usagef(cmd, "%q: want oci:DIRECTORY without --mirror-set, because a directory is not a mirror", prefix)
+		return Usagef(cmd, "%q: a directory target must be oci:DIRECTORY, and cannot be used with --mirror-set, because clusters cannot pull from a directory", prefix)
 	}
 	if o.check && o.sets != "" {
 		return Usagef(cmd, "--check cannot be used with --mirror-set")

@@ -123,7 +123,7 @@ func (o *proposeOptions) addProposeFlags(cmd *cobra.Command) {
 	addOutsideWindow(cmd, &o.outside)
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "allow downgrades")
 	f.BoolVar(&o.strict, "strict", false, "exit with 3 if an operator is held back because of a fault")
-	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several (default: upgrade, or upgrades for one branch, promote with --promote, render with --tree)")
+	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or the prefix of several branches (default: upgrade; with --one-branch: upgrades; with --promote: promote; with --tree: render)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN is the password for https")
 	f.StringVar(&o.body, "pr-body", "", "write the pull request's description to `FILE`, or several descriptions to a directory")

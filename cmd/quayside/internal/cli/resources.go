@@ -66,7 +66,7 @@ func newResources(a *app) *cobra.Command {
 	o.login.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.Cluster, "cluster", "", "only the cluster with this `NAME` in quayside.yaml")
-	f.StringVar(&o.by, "by", "operator", "sum by `KEY`: operator, owner (spec.owners) or label=KEY, the owner in a label of the workloads")
+	f.StringVar(&o.by, "by", "operator", "sum by `KEY`: operator; owner, as in spec.owners; or label=NAME, the value of that label of the workloads")
 	addOutput(cmd, a, nil, inventory.Resources{})
 	addAll(cmd, a)
 	addOffline(cmd, a)

@@ -25,7 +25,7 @@ func newVersion(a *app) *cobra.Command {
 // versionView is the output of `quayside version`.
 type versionView struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty" doc:"Commit from which it was built. Absent if it was not built from a clone."`
+	Commit   string `json:"commit,omitempty" doc:"Commit from which this binary was built. Absent if the binary was not built from a clone."`
 	Date     string `json:"date,omitempty" doc:"Commit time in UTC."`
 	Modified bool   `json:"modified,omitempty" doc:"Whether the program was built with uncommitted changes."`
 	Go       string `json:"go"`

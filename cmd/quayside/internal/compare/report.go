@@ -369,7 +369,7 @@ func (c *Comparison) ensureTrees(ctx context.Context) error {
 		switch {
 		case len(d.Manifests) == 0 || c.from != Auto:
 		case upToDate && changed != "":
-			c.note("%s of %s may be out of date, because settings of %s changed, but none of its files: rendering it from the lock", d.Settings.OutputDir(), d.Name, changed)
+			c.note("%s of %s may be out of date: the settings of %s changed, but its rendered files did not; rendering the lock instead", d.Settings.OutputDir(), d.Name, changed)
 		case upToDate:
 			c.note("%s of %s may be out of date, because spec.clusters changed: rendering it from the lock", d.Settings.OutputDir(), d.Name)
 		default:

@@ -143,7 +143,7 @@ func (b *Proposer) close(ctx context.Context, branch string) error {
 	}
 	log, tip := b.clone.Project.Log, b.branches.remote[branch]
 	if tip == nil || b.foreignCommitReason(tip) != "" {
-		log.Note("branch %s has no upgrades left: close its pull request and delete it", sanitize.Line(branch))
+		log.Note("branch %s has no upgrades left: close its pull request and delete the branch", sanitize.Line(branch))
 		return nil
 	}
 	if b.forge != nil {

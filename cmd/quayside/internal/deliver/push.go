@@ -33,7 +33,7 @@ type PushResult struct {
 	Digest    string    `json:"digest"`
 	Bytes     int64     `json:"bytes" doc:"size of the manifest and its blobs"`
 	Signed    string    `json:"signed,omitempty" form:"enum=signed|present" doc:"With --sign: whether it was signed now, or was before."`
-	State     PushState `json:"state" doc:"sent: pushed by this run; tagged: the repository already had it, and the tag was set; present: the tag already named it"`
+	State     PushState `json:"state" doc:"sent: this run pushed the artifact; tagged: the repository already had the artifact, and this run set the tag; present: the tag already named the artifact"`
 	Files     int       `json:"files"`
 	Clusters  []string  `json:"clusters,omitempty" doc:"target clusters; absent: all clusters of the environment"`
 	Source    string    `json:"source,omitempty"`

@@ -40,7 +40,7 @@ type Content struct {
 	Images      []string            `json:"images,omitempty"`
 	ImageSizes  []ImageSize         `json:"imageSizes,omitempty" doc:"with --image-sizes, of each image"`
 	Permissions *Permissions        `json:"permissions,omitempty"`
-	Missing     []Supplier          `json:"missing,omitempty" doc:"needs that no cluster meets according to spec.provides, nor an operator in the lock"`
+	Missing     []Supplier          `json:"missing,omitempty" doc:"needs that are met neither by spec.provides of any cluster nor by an operator in the lock"`
 	Samples     []Sample            `json:"samples,omitempty" doc:"sample custom resources"`
 }
 

@@ -174,7 +174,7 @@ type Channel struct {
 	Entries     int    `json:"entries"`
 	Catalog     string `json:"catalog"`
 	Deprecation string `json:"deprecation,omitempty"`
-	ByVersion   bool   `json:"byVersion,omitempty" doc:"whether the upgrade edges follow the order of versions, because the author has no upgrade graph"`
+	ByVersion   bool   `json:"byVersion,omitempty" doc:"true if the author published no upgrade graph, so that upgrades follow the order of versions"`
 }
 
 func newChannels(p *catalog.Package) []Channel {

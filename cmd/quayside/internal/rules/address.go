@@ -249,7 +249,7 @@ func checkRemotes(s *State) (Findings, error) {
 	g, remotes := s.Settings.GitOps, repo.Remotes
 	var out []diag.Warning
 	if g.RepoURL != "" && len(remotes.URLs) > 1 && !strings.HasPrefix(g.RepoURL, "oci://") && !hasURL(remotes.URLs, g.RepoURL) {
-		out = append(out, diag.Warning{Pos: s.Settings.At("spec.gitops.repoURL"), Code: "gitops-remote", Msg: fmt.Sprintf("spec.gitops.repoURL is none of the remotes of this repository (%s)", diag.Some(remotes.URLs, 3))})
+		out = append(out, diag.Warning{Pos: s.Settings.At("spec.gitops.repoURL"), Code: "gitops-remote", Msg: fmt.Sprintf("spec.gitops.repoURL differs from all remotes of this repository (%s)", diag.Some(remotes.URLs, 3))})
 	}
 	isCommit := len(g.Revision) == 40 || g.Revision == "HEAD" || strings.ContainsAny(g.Revision, "*^~<>=")
 	if g.RepoURL != "" && !isCommit && remotes.Names != nil && !remotes.Names[strings.TrimPrefix(strings.TrimPrefix(g.Revision, "refs/heads/"), "refs/tags/")] && (len(remotes.URLs) == 1 || hasURL(remotes.URLs, g.RepoURL)) {

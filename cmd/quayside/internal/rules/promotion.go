@@ -175,7 +175,7 @@ func (u *Upstream) Refusal(namespace, pkg, bundle string) string {
 	case !u.governs(namespace, pkg) || u.HasHad(bundle):
 		return ""
 	case u.past.shallow:
-		return fmt.Sprintf("may not have been in %s, the upstream environment of %s: the clone is too shallow to tell", u.Title, u.own)
+		return fmt.Sprintf("has possibly never been in %s, the upstream environment of %s: the clone is too shallow to decide", u.Title, u.own)
 	default:
 		return fmt.Sprintf("has not been in %s, which %s follows", u.Title, u.own)
 	}

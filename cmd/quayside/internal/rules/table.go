@@ -61,7 +61,7 @@ func Table() []Entry {
 		{"engine-names", Error, []string{"gitops-name"}, "No two workspaces have Applications or Kustomizations with the same name in one cluster.", Addresses, checkEngineNames},
 		{"one-owner", Error, []string{"two-owners"}, "No two workspaces install the same operator in the cluster with the same address.", Locks, checkOwners},
 		{"one-crd", Error, []string{"two-owners"}, "No two workspaces have different specs of one CRD for the cluster with the same address.", Addresses, checkSharedCRDs},
-		{"remotes", Warning, []string{"gitops-remote"}, "A remote has `spec.gitops.revision`, and `spec.gitops.repoURL` is one of several remotes.", Addresses, checkRemotes},
+		{"remotes", Warning, []string{"gitops-remote"}, "A remote has the branch or tag in `spec.gitops.revision`. If the repository has several remotes, `spec.gitops.repoURL` is one of them.", Addresses, checkRemotes},
 		{"in-git", Error, []string{"not-in-git"}, "Git does not ignore the lock, the tree, and the files that they are made from.", Git, checkIgnored},
 		{"git-attributes", Error, nil, "No Git attribute changes the content of the lock, the tree, the overlays or other manifests in a checkout.", Git, checkAttributes},
 		{"still-applied", Error, []string{"still-applied"}, "No GitOps tool applies the declaration of an operator that quayside renders.", Repo, checkStillApplied},

@@ -33,7 +33,7 @@ func (t Platform) String() string {
 // Problem is the reason why an operator or object does not support the target platform or a later platform.
 type Problem struct {
 	Rule     string       `json:"rule" doc:"minKubeVersion, olm.maxOpenShiftVersion, or a rule of quayside diff."`
-	Blocks   bool         `json:"blocks" doc:"Whether the problem blocks this upgrade. Otherwise it blocks the upgrade to a later version."`
+	Blocks   bool         `json:"blocks" doc:"True if the problem blocks this upgrade, false if it blocks only an upgrade to a later version."`
 	Operator string       `json:"operator,omitempty" doc:"namespace/package of the pin. Absent for objects of the user."`
 	Object   *diff.Ref    `json:"object,omitempty" doc:"The object. Absent for a problem of the pin itself."`
 	Message  string       `json:"message" doc:"Problem, in one line."`
