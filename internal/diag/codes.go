@@ -73,6 +73,7 @@ func Codes() []Code {
 		{"withdrawn", Resolving, "A catalog no longer has the package or channel of an operator, which is held back."},
 
 		{"bundle-file-skipped", Rendering, "A file of a bundle is neither YAML nor JSON."},
+		{"chart-identity", Rendering, "A chart has another name or version than its entry in the catalog."},
 		{"chart-lookup", Rendering, "A template of a chart calls lookup, which finds nothing without a cluster."},
 		{"chart-message", Rendering, "Helm logged a message about a chart, for example about a value of a wrong type."},
 		{"conversion-webhook-outside", Rendering, "The Service of a CRD's conversion webhook is not in the bundle."},

@@ -263,6 +263,21 @@ spec:
 	}
 }
 
+// TestChartIdentity installs an archive that is another version than the index says.
+func TestChartIdentity(t *testing.T) {
+	dir, cache, site := t.TempDir(), t.TempDir(), t.TempDir()
+	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: v1.0.0, urls: [lamp.tgz]}\n  - {name: lamp, version: 1.0.1, urls: [lamp.tgz]}\n")
+	put(t, site, "lamp.tgz", string(chartArchive(t, "1.0.0")))
+	server := httptest.NewServer(http.FileServer(http.Dir(site)))
+	defer server.Close()
+	put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: charts}\nspec: {catalogs: [{name: charts, helm: \""+server.URL+"\"}]}\n")
+	if got := mustRunIn(t, dir, cache, "add", "lamp@1.0.0", "-n", "lights", "--render"); strings.Contains(got.stderr, "chart-identity") {
+		t.Errorf("the same version:\n%s", got.stderr)
+	}
+	checkContains(t, mustRunIn(t, dir, cache, "add", "lamp@1.0.1", "-n", "lights", "--render").stderr,
+		"warning: the content is chart lamp 1.0.0, but the catalog lists it as lamp 1.0.1 [chart-identity]")
+}
+
 // TestReleasesInGit pins, renders, upgrades and vendors releases in a Git repository.
 func TestReleasesInGit(t *testing.T) {
 	git, err := exec.LookPath("git")

@@ -77,6 +77,10 @@ func expandChart(ctx context.Context, files fs.FS, in Input) (bundle.Release, er
 		r.Objects = append(r.Objects, object)
 	}
 	r.Warnings = chartWarnings(out)
+	if v, err := semver.NewVersion(meta.Version); err != nil || meta.Name != in.Pin.Package || v.String() != in.Pin.Version {
+		msg := fmt.Sprintf("the content is chart %s %s, but the catalog lists it as %s %s", meta.Name, meta.Version, in.Pin.Package, in.Pin.Version)
+		r.Warnings = diag.SortWarnings(append(r.Warnings, diag.Warning{Pos: diag.Pos{File: "Chart.yaml"}, Code: "chart-identity", Msg: msg}))
+	}
 	return r, nil
 }
 
