@@ -77,7 +77,7 @@ func (c *checker) checkServiceAccounts() {
 	}
 	for i := range c.b.Objects {
 		if o := &c.b.Objects[i]; o.Is("", "ServiceAccount") && generated[o.Name()] {
-			c.warnRejectedf(o, "service-account-twice", "OLM also generates %s from the CSV's permissions, and merges both", o)
+			c.warnRejectedf(o, "service-account-twice", "%s is also generated from the CSV's permissions, and both are merged", o)
 		}
 	}
 }

@@ -468,8 +468,8 @@ func TestDroppedLabelsThatFind(t *testing.T) {
 	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
 	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" ignored: bundles must not control Argo CD`
 	for other, want := range map[string]string{
-		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x, a: b}}}}`:                                at + "; the selector of ServiceMonitor m uses it and no longer matches the object",
-		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{services: {matchExpressions: [{key: app.kubernetes.io/instance, operator: Exists}]}}]}}`:                             at + "; the selector of Thing t uses it and no longer matches the object",
+		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x, a: b}}}}`:                                at + "; the selector of ServiceMonitor m uses this label, so the selector no longer matches the object",
+		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{services: {matchExpressions: [{key: app.kubernetes.io/instance, operator: Exists}]}}]}}`:                             at + "; the selector of Thing t uses this label, so the selector no longer matches the object",
 		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: y}}}}`:                                      at,
 		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {a: b}}}}`:                                                               at,
 		`{kind: NetworkPolicy, apiVersion: networking.k8s.io/v1, metadata: {name: "n"}, spec: {podSelector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                      at,
