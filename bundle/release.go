@@ -43,7 +43,7 @@ type Hook struct {
 	Delete []string // "before-hook-creation", "hook-succeeded"; nil: before-hook-creation
 }
 
-// releaseDir is a directory that [Load] reads as a Release. Published content is never a releaseDir.
+// releaseDir is a directory that [Load] reads as a Release. Only [Release.In] creates such directories.
 type releaseDir struct {
 	fs.FS
 	release Release

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// SetValues returns values with assignments in the syntax of Helm's --set, such as "a.b=1,c={x,y}". values
-// and the result are canonical JSON, or nil if there are no values.
+// SetValues applies assignments to values. An assignment has the syntax of Helm's --set, such as "a.b=1,c={x,y}".
+// Both values and the result are canonical JSON, or nil if empty.
 func SetValues(values []byte, assignments []string) ([]byte, error) {
 	if len(assignments) == 0 {
 		return values, nil

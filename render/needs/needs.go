@@ -94,7 +94,8 @@ type finder struct {
 	openshift  bool
 }
 
-// add adds a need. If a need with the same ID exists, add only appends by to its field By. It returns the need.
+// add adds a need, and the operator by to the field By of the need. It returns the existing need if there is one
+// with the same ID.
 func (f *finder) add(n Need, by string) *Need {
 	id := n.ID()
 	if f.found[id] == nil {

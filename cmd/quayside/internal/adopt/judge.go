@@ -63,9 +63,9 @@ func (f Field) isMark() bool {
 	return false
 }
 
-// addPodReasons adds a reason if the specs of a live Deployment and of ours, the rendered one, differ. If the
-// live Deployment also differs from the bundle, the reason blocks the adoption. Otherwise the workspace's
-// settings cause the differences. If these affect the pod template, the reason is a restart.
+// addPodReasons compares the spec of a live Deployment with ours, the rendered Deployment. If the live Deployment
+// differs from the bundle, too, the adoption is blocked. Otherwise the workspace's settings cause the differences:
+// addPodReasons announces a restart if they change the pod template, and adds no reason if they do not.
 func (x *inspector) addPodReasons(op *operator, live *snapshot.LiveObject, ours k8s.Object, fields []Field) {
 	spec := fieldsBelow(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {

@@ -30,9 +30,9 @@ func forgeries() []string {
 	}
 }
 
-// TestLies puts a forgery into each field of a catalog, a bundle and a declaration, and runs the
-// commands that print them. Fields that reject the forgery are tested alone, others together. With
-// -whole, each field gets every forgery.
+// TestLies puts a forgery, a text that imitates output of quayside, into each field of a catalog, a bundle and a
+// declaration. No command may print it as output of its own. Fields that reject the forgery are tested alone,
+// others together. With -whole, each field gets every forgery.
 func TestLies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command for every field of a bundle")

@@ -147,7 +147,7 @@ func (quietLogger) Warn([]diag.Warning) {}
 
 const otherDigest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// tampering is an edit of a lock with a valid checksum.
+// tampering is an edit of a lock. The edited lock has a valid checksum.
 type tampering struct {
 	field string // as in docs/lock.md
 	want  string // "stale", "block" (stale without a field), "signer", "unchecked" or "nothing"

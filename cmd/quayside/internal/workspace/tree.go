@@ -133,8 +133,8 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 	return r, TreeError(p.Settings.OutputDir(), r.refused)
 }
 
-// PrepareLock is like PrepareTree, for a lock that is not written yet. If the tree cannot be
-// written, the report has a note that nothing was written.
+// PrepareLock is like PrepareTree, for a lock that is not written yet. If the tree cannot be rendered, the report
+// has a note that neither the lock nor the tree was written.
 func (p *Project) PrepareLock(ctx context.Context, lock *lockfile.File) (*TreeReport, error) {
 	s := p.state(lock)
 	err := errors.Join(rules.Check(s, rules.Settings), rules.Check(s, rules.Operators))
@@ -380,7 +380,7 @@ func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
 }
 
 // Err returns an error that joins these problems: the tree is out of date with the lock, a file
-// that quayside did not write affects the applied objects, OLM would also install an operator, or a
+// that quayside did not write affects the applied objects, OLM would install an operator of the tree again, or a
 // cluster does not meet a need of an operator.
 func (r *TreeReport) Err() error {
 	return errors.Join(r.errDiffers(), r.errForeign(), AsDiffersErrors(r.broken))

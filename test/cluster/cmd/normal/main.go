@@ -3,7 +3,8 @@
 // Command normal reads a JSON list of Kubernetes objects, and prints the list of their normal forms. quayside
 // compares objects in their normal form.
 //
-// Tests build this command in the main module, by its file name, because it uses internal packages.
+// The command uses internal packages of the main module, which this module cannot import. Tests therefore build
+// the command in the main module, by its file name.
 package main
 
 import (
