@@ -154,10 +154,7 @@ func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 	before := v.Unchecked
 	v.Unchecked = nil
 	for _, pin := range pr.lost {
-		text := "is pinned with content that its catalog no longer has"
-		if err := pr.unreadable[pin.Key()]; err != nil {
-			text = fmt.Sprintf("is pinned with content that cannot be read (%v)", err)
-		} else if cat, ok := pr.Index.Catalog(pin.Catalog.ID); ok && cat.Digest() == pin.Catalog.Digest {
+		if cat, ok := pr.Index.Catalog(pin.Catalog.ID); ok && cat.Digest() == pin.Catalog.Digest {
 			v.Stale = append(v.Stale, resolve.Reason{
 				Namespace: pin.Namespace, Package: pin.Package,
 				Text: "is pinned at " + pin.Bundle + ", which its catalog has not had",
@@ -166,7 +163,7 @@ func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
 		}
 		v.Unchecked = append(v.Unchecked, resolve.Reason{
 			Pos: pin.Pos, Namespace: pin.Namespace, Package: pin.Package,
-			Text: text + ": " + pr.project.Settings.OutputDir() + " was not compared with the lock",
+			Text: "is pinned with content that its catalog no longer has: " + pr.project.Settings.OutputDir() + " was not compared with the lock",
 		})
 	}
 	for _, r := range before {

@@ -3,13 +3,11 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -17,7 +15,8 @@ import (
 // refreshEmbedded updates the pins in pr.Lock whose bundles are embedded in a local catalog and changed there.
 // It adds a reason for each updated pin to pr.stale. All fields of such a pin then come from the same state of
 // the catalog. Holds and approvals have no effect, because no other source has the locked content. Pins whose
-// content the catalog no longer has, or whose content cannot be read, are added to pr.lost.
+// content the catalog no longer has are added to pr.lost. Unreadable content is ignored, because rendering
+// reports it.
 func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error {
 	if pr.Lock == nil {
 		return nil
@@ -40,11 +39,8 @@ func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error 
 		fresh, err := embeddedPin(ctx, c, pin, cat)
 		var dropped *NoContentError
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case errors.As(err, &dropped):
 			pr.lost = append(pr.lost, pin)
-			if !errors.As(err, &dropped) {
-				pr.unreadable[pin.Key()] = err
-			}
 		case err == nil && fresh.BundleDigest() != pin.BundleDigest():
 			pins[i], changed = fresh, true
 			field := "contentDigest"
@@ -74,17 +70,6 @@ func embeddedPin(ctx context.Context, c *Contents, pin lockfile.Pin, cat *catalo
 	}
 	pin.Catalog, pin.ContentDigest = lockfile.NewCatalog(pin.Catalog.ID, cat.Source(), cat.Digest()), ""
 	return c.AddDigest(ctx, resolve.WithEntry(pin, b), nil)
-}
-
-// unreadableWarnings returns a warning for each pin whose content in a local catalog cannot be read.
-func (pr *Problem) unreadableWarnings() []diag.Warning {
-	var out []diag.Warning
-	for _, pin := range pr.lost {
-		if err := pr.unreadable[pin.Key()]; err != nil {
-			out = append(out, diag.Warning{Pos: pin.Pos, Subject: pin.Package, Code: "stranded", Msg: fmt.Sprintf("%s stays pinned at %s, whose content cannot be read: %v", pin.Key(), pin.Bundle, err)})
-		}
-	}
-	return out
 }
 
 // LacksContent reports whether the source of a pin no longer has the locked content. Then the lock can only be

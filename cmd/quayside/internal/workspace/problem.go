@@ -84,16 +84,15 @@ type Problem struct {
 	Read       *lockfile.File // lock file; may be nil
 	Unattended bool           // see Request.Unattended
 
-	project    *Project
-	upstream   *rules.Upstream     // upstream environment; nil: none restricts the resolver
-	named      []resolve.Target    // targets of the request, with namespaces
-	catalogs   []cache.CatalogSpec // catalogs as declared
-	stale      []resolve.Reason    // differences between Lock and Read that are not from a merge
-	lost       []lockfile.Pin      // pins whose content their catalogs or directories no longer have
-	unreadable map[string]error    // of those pins in lost whose content is there, but cannot be read, by key
-	merge      mergeRepair         // result of repairing Lock after a merge
-	unread     unread              // declarations that were not read
-	observed   []*health.Summary   // observations of the clusters
+	project  *Project
+	upstream *rules.Upstream     // upstream environment; nil: none restricts the resolver
+	named    []resolve.Target    // targets of the request, with namespaces
+	catalogs []cache.CatalogSpec // catalogs as declared
+	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
+	lost     []lockfile.Pin      // pins whose content their catalogs or directories no longer have
+	merge    mergeRepair         // result of repairing Lock after a merge
+	unread   unread              // declarations that were not read
+	observed []*health.Summary   // observations of the clusters
 
 	contents *contentFacts // facts about the contents read so far
 
@@ -124,7 +123,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, upstream: upstream, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread), contents: newContentFacts(), unreadable: map[string]error{}}
+	pr := &Problem{Read: read, Unattended: req.Unattended, project: p, upstream: upstream, catalogs: p.Catalogs(set), unread: missing, elsewhere: sync.OnceValue(p.warnUnread), contents: newContentFacts()}
 	pr.Lock, pr.stale, pr.lost = refreshDirect(read, bundles, opt)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)

@@ -87,7 +87,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 
 // allWarnings returns the warnings of the resolver, of the problem, and about holds. They are sorted.
 func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
-	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unreadableWarnings(), pr.unread.warnings(pr.Unattended)))
+	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digest in the problem's
