@@ -57,7 +57,7 @@ func (c *keyChecker) checkProvenance(archive string, file []byte) (signer string
 			break
 		}
 	}
-	if by == nil {
+	if err != nil { // an expired or revoked key sets both by and err
 		return "", errors.Join(errors.New("the provenance file was not signed with this key, or was altered"), err)
 	}
 	_, text, _ := bytes.Cut(block.Plaintext, []byte("\n...\n"))

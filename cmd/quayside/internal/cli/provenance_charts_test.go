@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -31,14 +33,27 @@ type chartSigner struct {
 
 func newChartSigner(t *testing.T) *chartSigner {
 	t.Helper()
-	by, err := openpgp.NewEntity("Lamp", "", "lamp@example.com", nil)
+	return newChartSignerWith(t, nil)
+}
+
+// newChartSignerWith returns a signer whose key has these settings.
+func newChartSignerWith(t *testing.T, settings *packet.Config) *chartSigner {
+	t.Helper()
+	by, err := openpgp.NewEntity("Lamp", "", "lamp@example.com", settings)
 	check(t, err)
+	s := &chartSigner{T: t, Signatory: provenance.Signatory{Entity: by}}
+	s.public = s.exported()
+	return s
+}
+
+// exported returns the current public key, in armor.
+func (s *chartSigner) exported() string {
 	var b bytes.Buffer
 	w, err := armor.Encode(&b, openpgp.PublicKeyType, nil)
-	check(t, err)
-	check(t, by.Serialize(w))
-	check(t, w.Close())
-	return &chartSigner{T: t, Signatory: provenance.Signatory{Entity: by}, public: b.String()}
+	check(s.T, err)
+	check(s.T, s.Entity.Serialize(w))
+	check(s.T, w.Close())
+	return b.String()
 }
 
 // sign returns the provenance file of an archive.
@@ -87,6 +102,45 @@ spec:
 	mustRunIn(t, dir, cache, "verify", "--offline")
 	mustRunIn(t, dir, cache, "vendor")
 	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+}
+
+// TestChartsSignedWithUnusableKeys requires provenance files by keys that have expired or are revoked. The
+// signatures themselves are good.
+func TestChartsSignedWithUnusableKeys(t *testing.T) {
+	archive := chartArchive(t, "1.0.0")
+	lastYear := &packet.Config{KeyLifetimeSecs: 3600, Time: func() time.Time { return time.Now().AddDate(-1, 0, 0) }}
+	for name, c := range map[string]struct {
+		settings *packet.Config
+		change   func(*openpgp.Entity)
+		want     string // "" if the key is usable
+	}{
+		"usable":  {nil, nil, ""},
+		"expired": {lastYear, nil, "key expired"},
+		"revoked": {nil, func(e *openpgp.Entity) { check(t, e.RevokeKey(packet.KeyCompromised, "stolen", nil)) }, "signature made by revoked key"},
+	} {
+		signer, site, dir := newChartSignerWith(t, c.settings), t.TempDir(), t.TempDir()
+		file := signer.sign(archive)
+		if c.change != nil {
+			c.change(signer.Entity)
+		}
+		put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.0, urls: [lamp-1.0.0.tgz]}\n")
+		put(t, site, "lamp-1.0.0.tgz", string(archive))
+		put(t, site, "lamp-1.0.0.tgz.prov", file)
+		server := httptest.NewServer(http.FileServer(http.Dir(site)))
+		defer server.Close()
+		put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: charts}
+spec:
+  catalogs: [{name: charts, helm: "`+server.URL+`"}]
+  trust: [{match: "`+strings.TrimPrefix(server.URL, "http://")+`/*", keys: [lamp.asc]}]
+`)
+		put(t, dir, "lamp.asc", signer.exported())
+		got := quaysideIn(t, dir, t.TempDir(), "add", "lamp", "-n", "lights")
+		if c.want == "" && got.code != 0 || c.want != "" && (got.code != 2 || !strings.Contains(got.stderr, c.want)) {
+			t.Errorf("%s: exit code %d\n%s", name, got.code, got.stderr)
+		}
+	}
 }
 
 // TestSignedChartsInRegistry requires provenance files, which are in the images of charts.
