@@ -84,7 +84,11 @@ func (w *converter) newPin(i *installed, wants []*want) lockfile.Pin {
 	}
 	p.Namespace = i.ns
 	p.Package = cmp.Or(i.pkg(), s.pkg)
+	before := p.Catalog.ID
 	p.Catalog = w.catalogOf(i, s, p)
+	if p.Catalog.ID != before {
+		p.ContentDigest = "" // another catalog may have other content for the same name
+	}
 	p.Channel = w.channelOf(i, s, p)
 	var b *catalog.Bundle
 	if i.entry != nil {
