@@ -111,7 +111,7 @@ func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bu
 		}
 		if r.at.VerifyArchive != nil {
 			_, repository, _ := strings.Cut(strings.TrimSuffix(r.base, "/"), "://")
-			if err := r.at.VerifyArchive(ctx, repository+"/"+pkg, at, archive.Digest); err != nil {
+			if err := r.at.VerifyArchive(ctx, repository+"/"+pkg, c.Version, at, archive.Digest); err != nil {
 				return nil, err
 			}
 		}

@@ -52,7 +52,7 @@ type Resolver struct {
 	Download func(ctx context.Context, url, digest string, limit int64) (*oci.Downloaded, error)
 	// VerifyArchive verifies the archive at a URL with this digest, if the policy requires a signature. chart
 	// is the name of the chart, such as "charts.example.com/lamp". VerifyArchive may be nil.
-	VerifyArchive func(ctx context.Context, chart, url, digest string) error
+	VerifyArchive func(ctx context.Context, chart, version, url, digest string) error
 	// GitTags returns the commits of the tags of a repository; see [oci.Client.GitTags].
 	GitTags func(ctx context.Context, url string) (map[string]string, error)
 	// GitFiles returns the files that choose selects from the commit of a tag; see [oci.Client.GitFiles].

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 
@@ -135,7 +136,9 @@ func (c *Client) connectTo(u *url.URL, by referrer, limit int64) (http.RoundTrip
 		return nil, account{}, fmt.Errorf("%q is not a host", u.Host)
 	}
 	host := registry.Repo("charts") // only the host is used
-	if u.Scheme != "https" && (u.Scheme != "http" || host.Scheme() != "http" && !c.isInsecure(host)) {
+	addr, _ := netip.ParseAddr(u.Hostname())
+	local := u.Hostname() == "localhost" || addr.Unmap().IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !local && !c.isInsecure(host)) {
 		return nil, account{}, fmt.Errorf("%s is not https", u.Scheme)
 	}
 	base, err := c.transportWithin(host, by, limit)

@@ -82,7 +82,7 @@ func TestDownload(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}
-	for _, at := range []string{"http://example.com/x", "ftp://example.com/x", "file:///etc/passwd", "x"} {
+	for _, at := range []string{"http://example.com/x", "http://10.1.2.3/x", "http://registry.local/x", "ftp://example.com/x", "file:///etc/passwd", "x"} {
 		if _, err := online.Download(t.Context(), at, "", 1000); err == nil {
 			t.Errorf("no error for %s", at)
 		}

@@ -102,7 +102,7 @@ func (c *keyChecker) signerName() string {
 // check verifies a signature. It returns the key that made the signature, as "key sha256:…".
 func (c *keyChecker) check(digest string, s oci.Signature) (finding, error) {
 	if s.Provenance != nil {
-		signer, err := c.checkProvenance(s.Archive, s.Provenance)
+		signer, err := c.checkProvenance(s.Archive, "", "", s.Provenance)
 		return finding{signer: signer}, err
 	}
 	if s.Bundle != nil {

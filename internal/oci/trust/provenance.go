@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
@@ -39,10 +40,10 @@ func (r rule) openPGP() *keyChecker {
 	return nil
 }
 
-// checkProvenance verifies the provenance file of the chart whose archive has this digest. It returns the key, as
-// "key openpgp:" and its fingerprint. The format is that of helm.sh/docs/topics/provenance: a text with a cleartext
+// checkProvenance verifies the provenance file of the chart whose archive has this digest. If version is not empty,
+// the file must be about this name and version. checkProvenance returns the key, as "key openpgp:" and its fingerprint. The format is that of helm.sh/docs/topics/provenance: a text with a cleartext
 // signature. The text is Chart.yaml and, after a line with "...", the digests of the files.
-func (c *keyChecker) checkProvenance(archive string, file []byte) (signer string, err error) {
+func (c *keyChecker) checkProvenance(archive, name, version string, file []byte) (signer string, err error) {
 	block, _ := clearsign.Decode(file)
 	if block == nil {
 		return "", errors.New("the provenance file has no OpenPGP signature")
@@ -60,12 +61,16 @@ func (c *keyChecker) checkProvenance(archive string, file []byte) (signer string
 	if err != nil { // an expired or revoked key sets both by and err
 		return "", errors.Join(errors.New("the provenance file was not signed with this key, or was altered"), err)
 	}
-	_, text, _ := bytes.Cut(block.Plaintext, []byte("\n...\n"))
+	about, text, _ := bytes.Cut(block.Plaintext, []byte("\n...\n"))
 	var sums struct {
 		Files map[string]string `json:"files"`
 	}
-	if err := yaml.Unmarshal(text, &sums); err != nil {
+	var meta struct{ Name, Version string }
+	if err := errors.Join(yaml.Unmarshal(text, &sums), yaml.Unmarshal(about, &meta)); err != nil {
 		return "", fmt.Errorf("the provenance file: %w", err)
+	}
+	if version != "" && (meta.Name != name || meta.Version != version) {
+		return "", fmt.Errorf("the provenance file is about chart %s %s", meta.Name, meta.Version)
 	}
 	if !slices.Contains(slices.Collect(maps.Values(sums.Files)), archive) {
 		return "", fmt.Errorf("the provenance file is about another archive than %s", archive)
@@ -73,10 +78,10 @@ func (c *keyChecker) checkProvenance(archive string, file []byte) (signer string
 	return "key openpgp:" + hex.EncodeToString(by.PrimaryKey.Fingerprint), nil
 }
 
-// VerifyArchive verifies the archive of a chart with this digest from a web server. chart is "host/path/name":
+// VerifyArchive verifies the archive of a version of a chart, with this digest, from a web server. chart is "host/path/name":
 // the URL of the repository without its scheme, then the name of the chart. A signature is required if the
 // first rule that matches chart has OpenPGP keys. provenance returns the provenance file.
-func (p *Policy) VerifyArchive(chart, digest string, provenance func() ([]byte, error)) error {
+func (p *Policy) VerifyArchive(chart, version, digest string, provenance func() ([]byte, error)) error {
 	if p == nil {
 		return nil
 	}
@@ -90,7 +95,7 @@ func (p *Policy) VerifyArchive(chart, digest string, provenance func() ([]byte, 
 	}
 	file, err := provenance()
 	if err == nil {
-		_, err = keys.checkProvenance(digest, file)
+		_, err = keys.checkProvenance(digest, path.Base(chart), version, file)
 	}
 	if err != nil {
 		return fmt.Errorf("chart %s: %s requires a provenance file signed by %s: %w", chart, r.Where, keys.signerName(), err)

@@ -102,6 +102,12 @@ spec:
 	mustRunIn(t, dir, cache, "verify", "--offline")
 	mustRunIn(t, dir, cache, "vendor")
 	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
+
+	// A good signature of another version is none.
+	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.1, urls: [files/lamp-1.0.0.tgz]}\n")
+	if got := quaysideIn(t, dir, t.TempDir(), "add", "lamp@1.0.1", "-n", "lights"); got.code != 2 || !strings.Contains(got.stderr, "the provenance file is about chart lamp 1.0.0") {
+		t.Errorf("another version: exit code %d\n%s", got.code, got.stderr)
+	}
 }
 
 // TestChartsSignedWithUnusableKeys requires provenance files by keys that have expired or are revoked. The

@@ -144,12 +144,12 @@ const maxProvenance = 1 << 20 // bytes
 
 // verifyArchive verifies the archive of a chart from a web server; see [source.Resolver]. Its provenance file is
 // at the same URL with ".prov".
-func (p *Registries) verifyArchive(ctx context.Context, chart, url, digest string) error {
+func (p *Registries) verifyArchive(ctx context.Context, chart, version, url, digest string) error {
 	policy, err := p.policy()
 	if err != nil {
 		return err
 	}
-	return policy.VerifyArchive(chart, digest, func() ([]byte, error) {
+	return policy.VerifyArchive(chart, version, digest, func() ([]byte, error) {
 		file, err := p.download(ctx, url+".prov", "", maxProvenance)
 		if err != nil {
 			return nil, err
