@@ -69,7 +69,7 @@ type Subscription struct {
 // Key returns "namespace/name".
 func (s Subscription) Key() string { return s.Namespace + "/" + s.Name }
 
-// Field is a field of a Subscription in any dialect.
+// Field is a field of a Subscription. The dialects (the kinds that are read as Subscriptions) have other names for it.
 type Field int
 
 // Fields whose positions are used in messages. Each dialect has some of them.

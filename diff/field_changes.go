@@ -130,7 +130,7 @@ func (d *fieldDiff) compare(at fieldPath, claims []fieldPath, a, b any) {
 	d.changes = append(d.changes, change{at, a, b})
 }
 
-// hasPod reports whether a pod of the object is at a path or below it.
+// hasPod reports whether the object has a pod template or pod spec at a path or below it.
 func (d *fieldDiff) hasPod(at fieldPath) bool {
 	return slices.ContainsFunc(d.pods, func(p pod) bool { return p.at.isIn(at) })
 }

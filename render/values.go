@@ -202,7 +202,8 @@ func equalCRDs(base, own []Object) error {
 	return nil
 }
 
-// arrangeOwn calls arrange for each tree in t.own, and links the views of the clusters to the views in these trees.
+// arrangeOwn arranges the trees of the clusters with values of their own (t.own). It then lets the view of each such
+// cluster in t refer to the cluster's view in its own tree.
 func (t *tree) arrangeOwn() error {
 	for _, key := range slices.Sorted(maps.Keys(t.own)) {
 		own := t.own[key]

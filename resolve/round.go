@@ -61,7 +61,7 @@ func (r *round) apply(chosen []int) {
 	r.changed = r.changed || len(needed) > 0
 }
 
-// matchWants returns the chosen atom of each satisfied subscription.
+// matchWants returns the chosen atom (a channel entry or an installed bundle, in a namespace) of each satisfied subscription.
 func (b *builder) matchWants(chosen []int) map[*want]int {
 	picks, have := map[*want]int{}, map[int]bool{}
 	for _, id := range chosen {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawBoxes draws up to four boxes over three dimensions with the values a, b, c, and any other.
+// drawBoxes draws up to four boxes over three dimensions. A dimension has the values a, b and c, and infinitely many others.
 func drawBoxes(t *rapid.T, label string) []Box {
 	values := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3)
 	var out []Box

@@ -181,8 +181,8 @@ func newUnpinnedHealth(o OperatorObservation) OperatorHealth {
 	return s
 }
 
-// appliedVersions returns the versions of the objects in the cluster. If no object was read, it returns the
-// version of the Installation.
+// appliedVersions returns the versions of an operator according to its objects in the cluster. If no object was
+// read, it returns the version in the Installation.
 func appliedVersions(o OperatorObservation) []string {
 	if len(o.Applied) == 0 && o.Spec != nil {
 		return []string{o.Spec.Version}

@@ -33,9 +33,9 @@ func listRules() map[string]listRule {
 	}
 }
 
-// relativeFields returns the fields whose value has a path relative to the settings file. The function of a
-// field applies rebase to the path in the value. Two fields with a path are not in the result: spec.output,
-// because each workspace has its own output, and spec.gitops.path, because it is relative to the repository.
+// relativeFields returns the fields whose paths must be rebased when another directory inherits the settings. The
+// function of a field applies rebase to the path in the value. Two fields with a path are not in the result:
+// spec.output, which each workspace sets for itself, and spec.gitops.path, because it is relative to the repository.
 func relativeFields() map[string]func(value string, rebase func(string) string) string {
 	whole := func(value string, rebase func(string) string) string { return rebase(value) }
 	out := map[string]func(value string, rebase func(string) string) string{

@@ -21,7 +21,7 @@ type Watcher struct {
 // Key returns "namespace/package".
 func (w Watcher) Key() string { return w.Namespace + "/" + w.Package }
 
-// Watchers returns the operators of a lock that watch a namespace, sorted by namespace and package.
+// Watchers returns the operators of a lock that watch a namespace, sorted by their own namespace and package.
 func Watchers(lock *lockfile.File, namespace string) []Watcher {
 	out := []Watcher{}
 	for _, p := range lock.Pins {

@@ -173,7 +173,7 @@ func (w etcd) checkRepair(t *testing.T, rendered []*unstructured.Unstructured) {
 	w.checkServerOutage(t, rendered)
 }
 
-// checkServerOutage restarts the API server while quayside waits for missing objects, and then applies the objects.
+// checkServerOutage lets quayside wait for missing objects. Meanwhile it restarts the API server, then applies the objects.
 func (w etcd) checkServerOutage(t *testing.T, rendered []*unstructured.Unstructured) {
 	ctx := within(t, time.Minute)
 	mended := make(chan error, 1)

@@ -9,7 +9,7 @@
 // Helm's packages render the chart. The same chart and settings give the same objects as helm template
 // --include-crds of Helm 4.3.1. Each chart is rendered twice. If the objects differ, this is an error.
 //
-// This package imports Helm and client-go. Only programs that template charts import it.
+// This package imports Helm and client-go. It is imported only by programs that template charts.
 //
 // Start from Serve.
 package engine

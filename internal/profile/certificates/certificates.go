@@ -199,9 +199,9 @@ func IsInjected(o k8s.Object, chosen Name, openshift bool) bool {
 	return false
 }
 
-// Issues reports whether a kind is for certificates or their issuers. The operator that provides
-// such a kind is applied before operators that need certificates. This order does not depend on whether
-// an installed operator needs a certificate.
+// Issues reports whether a kind is for certificates or their issuers. The operator that provides such
+// a kind is applied early, so that operators that need certificates come after it. It is applied early
+// even if no installed operator needs a certificate.
 func Issues(group, kind string) bool {
 	return slices.ContainsFunc(providerTable(), func(l entry) bool { return l.provider(ProviderSettings{}).Issues(group, kind) })
 }

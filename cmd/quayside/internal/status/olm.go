@@ -82,7 +82,7 @@ func findPin(lock *lockfile.File, namespace, pkg string) int {
 	return i
 }
 
-// failOLMInstalls sets the state of each operator that OLM also installs to Failed. It returns a
+// failOLMInstalls sets the state to Failed for each operator that OLM also installs. It returns a
 // warning for each kind of object that cannot be listed.
 func (l *observer) failOLMInstalls(ctx context.Context, s *health.Summary) ([]diag.Warning, error) {
 	found, unread, err := listOLMInstalls(ctx, l.c, l.want.Lock)

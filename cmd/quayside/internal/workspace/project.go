@@ -306,8 +306,8 @@ func (p *Project) hasNoPins() bool {
 }
 
 // missingDirs returns the indexes of the directories in spec.declarations that do not exist, and a warning
-// for each. A clone may lack such a directory, because Git does not store empty directories. In a workspace
-// without pins, a missing directory is no error.
+// for each. A clone may lack such a directory, because Git does not store empty directories. The caller decides
+// whether this is an error: in a workspace without pins it is none.
 func (p *Opened) missingDirs() ([]int, []diag.Warning) {
 	var missing []int
 	var out []diag.Warning
