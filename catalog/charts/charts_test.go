@@ -84,6 +84,7 @@ entries:
   - {name: other, version: "1.0.0", kubeVersion: ">=1.30.0-0", appVersion: 7, deprecated: true, description: "A lamp.\nSecond line.", keywords: [light], maintainers: [{name: Ada}], urls: [a.tgz], digest: abc}
   - {name: lamp}
   lib:
+  - {name: lib, version: 1.1.0, type: library}
   - {name: lib, version: 1.0.0, type: library}
 `))
 	if err != nil {
@@ -92,6 +93,9 @@ entries:
 	c := x.Content()
 	if len(c.Packages) != 1 {
 		t.Fatalf("got %d packages, want only lamp: a library cannot be installed", len(c.Packages))
+	}
+	if len(c.Warnings) != 2 || !strings.Contains(c.Warnings[0].Msg, "semantic version") || !strings.Contains(c.Warnings[1].Msg, "library chart") {
+		t.Errorf("got warnings %v, want one about the lamp without a version, and one about the library", c.Warnings)
 	}
 	p := c.Packages[0]
 	b := p.Bundles[0]

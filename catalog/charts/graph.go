@@ -48,8 +48,8 @@ type maintainer struct {
 // same name.
 func BundleName(chart, version string) string { return chart + "-" + version }
 
-// newContent returns a catalog of charts, which may be in any order. It omits library charts. With a warning,
-// it also omits repeated versions, and charts with an invalid name or version. The warnings are not sorted.
+// newContent returns a catalog of charts, which may be in any order. With a warning, it omits library charts,
+// repeated versions, and charts with an invalid name or version. The warnings are not sorted.
 func newContent(charts []Chart) catalog.Content {
 	byName := map[string][]Chart{}
 	var out catalog.Content
@@ -58,6 +58,9 @@ func newContent(charts []Chart) catalog.Content {
 	}
 	for _, c := range charts {
 		if c.Type == "library" {
+			if !slices.ContainsFunc(out.Warnings, func(w diag.Warning) bool { return w.Subject == c.Name }) {
+				warn(c, "a library chart, which has no objects of its own and cannot be installed")
+			}
 			continue
 		}
 		var err error

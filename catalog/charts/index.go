@@ -46,9 +46,6 @@ func ReadIndex(file string, data []byte) (*Index, error) {
 	x := &Index{charts: make([]Chart, 0, n)}
 	for name, versions := range entries {
 		for _, c := range versions {
-			if c.Version == "" {
-				continue
-			}
 			c.Name, c.Pos = name, diag.Pos{File: file} // Helm finds a chart by the key
 			x.charts = append(x.charts, c)
 		}

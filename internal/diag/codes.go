@@ -26,7 +26,7 @@ func Codes() []Code {
 		{"bundle-gap", Resolving, "The upgrade edges of bundles in a directory do not form one graph, so the bundles are linked in version order."},
 		{"changed-later", Resolving, "An object of a GitOps tool, or another kustomization, changes operators of a declared path."},
 		{"channel-hop", Resolving, "A subscription without a channel resolves to a bundle outside the default channel."},
-		{"chart-skipped", Resolving, "A catalog of charts has a version twice, a version that is no semantic version, or a chart that cannot be read."},
+		{"chart-skipped", Resolving, "A catalog of charts has a version twice, a version that is no semantic version, a chart that cannot be read, or a library chart."},
 		{"cycle", Resolving, "The upgrade edges of a channel form a cycle."},
 		{"declaration-in-tree", Resolving, "A declaration is in a directory that the GitOps tool applies, so the tool creates it in the cluster."},
 		{"declined", Resolving, "A person reverted the upgrade of an operator, or closed its pull request: 'quayside propose' does not propose it again."},
