@@ -96,17 +96,18 @@ func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bu
 	if digest != "" {
 		digest = "sha256:" + digest
 	}
-	var errs []error
+	cause := errors.New("the index has no URL for it")
 	ctx = oci.ReferredBy(ctx, r.base)
-	for _, location := range c.URLs {
+	for i, location := range c.URLs {
+		var archive *oci.Downloaded
 		at, err := resolveURL(r.base, location)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if err == nil {
+			archive, err = r.at.Download(ctx, at, digest, charts.MaxArchive)
 		}
-		archive, err := r.at.Download(ctx, at, digest, charts.MaxArchive)
 		if err != nil {
-			errs = append(errs, err)
+			if cause = fmt.Errorf("%w; %w", cause, err); i == 0 {
+				cause = err
+			}
 			continue
 		}
 		if r.at.VerifyArchive != nil {
@@ -121,7 +122,7 @@ func (r *repository) Bundle(ctx context.Context, pkg, name string, _ *catalog.Bu
 		}
 		return charts.Archive(data)
 	}
-	return nil, errors.Join(append(errs, diag.Errorf(c.Pos, "chart %s: no archive could be read", name))...)
+	return nil, diag.Errorf(c.Pos, "reading the archive of chart %s: %w", name, cause)
 }
 
 // resolveURL returns a URL in an index, which may be relative to the repository.
