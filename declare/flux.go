@@ -175,6 +175,9 @@ func (r *reader) readChartSource(n *yamlnode.Node) {
 			src.Fault = fmt.Sprintf("%s has spec.ref.%s, which is not supported: use spec.ref.tag or spec.ref.semver", src.ID, field)
 		}
 	}
+	if diag.HasLogin(src.URL) {
+		src.Fault = src.ID + " has a user name or a password in spec.url: log in to the host, as for images"
+	}
 	r.set.ChartSources = append(r.set.ChartSources, src)
 }
 
@@ -189,12 +192,13 @@ type ValuesRef struct {
 type ConfigMap struct {
 	ID   string // "namespace/name"
 	Data map[string]string
+	Pos  diag.Pos
 }
 
 func (r *reader) readConfigMap(n *yamlnode.Node) {
 	_, meta := yamlnode.Field(n, "metadata")
 	_, data := yamlnode.Field(n, "data")
-	m := ConfigMap{scalarField(meta, "namespace") + "/" + scalarField(meta, "name"), map[string]string{}}
+	m := ConfigMap{scalarField(meta, "namespace") + "/" + scalarField(meta, "name"), map[string]string{}, r.at(n)}
 	if data != nil && data.Kind == yamlnode.MappingNode {
 		for i := 0; i+1 < len(data.Content); i += 2 {
 			m.Data[data.Content[i].Value], _ = yamlnode.Text(data.Content[i+1])
@@ -215,6 +219,11 @@ func (s *Set) addReferredValues(d *Subscription) error {
 		text := ""
 		if found >= 0 {
 			text = s.ConfigMaps[found].Data[ref.Key]
+		}
+		for _, m := range s.ConfigMaps[found+1:] {
+			if m.ID == ref.ConfigMap && m.Data[ref.Key] != text {
+				return diag.Errorf(at, "ConfigMap %s has two values for the key %q: at %s and at %s", ref.ConfigMap, ref.Key, s.ConfigMaps[found].Pos, m.Pos)
+			}
 		}
 		if text == "" && !ref.Optional {
 			return diag.Hintf(at, "list its file in spec.declarations", "ConfigMap %s with the key %q was not found", ref.ConfigMap, ref.Key)

@@ -81,10 +81,30 @@ kind: OCIRepository
 metadata: {name: fixed, namespace: flux-system}
 spec: {url: oci://registry.example.com/other/lamp, ref: {digest: "sha256:aa", tag: v1}}
 ---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: private, namespace: flux-system}
+spec: {url: "https://ada:secret@charts.example.com"}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: twice, namespace: flux-system}
+spec: {url: "https://charts.example.com"}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: twice, namespace: flux-system}
+spec: {url: "https://example.com/charts"}
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: lamp, namespace: a}
-data: {values.yaml: "a: {b: 1, c: 2}", other: "a: {c: 3}", list: "[a]"}
+data: {values.yaml: "a: {b: 1, c: 2}", other: "a: {c: 3}", list: "[a]", twice: "a: 1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: lamp, namespace: a}
+data: {values.yaml: "a: {b: 1, c: 2}", other: "a: {c: 3}", list: "[a]", twice: "a: 2"}
 `
 
 // readRelease reads a HelmRelease that also has the given fields. The keys of fields are paths.
@@ -212,6 +232,9 @@ func TestHelmReleases(t *testing.T) {
 		"a/lamp torch \"\" charts-torch lamp\ncharts-torch dir:local/lamp":                                                                                                      {"spec.chart.spec.sourceRef.kind": "GitRepository", "spec.chart.spec.chart": "./local/lamp", "spec.chart.spec.version": "2.x"},
 		"r.yaml:9:20: \"local\" is not a directory of this repository with a chart\n  hint: copy the chart into this repository, or use a HelmRepository or an OCIRepository":   {"spec.chart.spec.sourceRef.kind": "GitRepository", "spec.chart.spec.chart": "local"},
 		"r.yaml:9:20: \"../lamp\" is not a directory of this repository with a chart\n  hint: copy the chart into this repository, or use a HelmRepository or an OCIRepository": {"spec.chart.spec.sourceRef.kind": "GitRepository", "spec.chart.spec.chart": "../lamp"},
+		"r.yaml:11:17: HelmRepository flux-system/private has a user name or a password in spec.url: log in to the host, as for images":                                         {"spec.chart.spec.sourceRef.name": "private"},
+		"r.yaml:11:17: HelmRepository flux-system/twice has two contents: at r.yaml:47:1 and at r.yaml:52:1":                                                                    {"spec.chart.spec.sourceRef.name": "twice"},
+		"r.yaml:16:11: ConfigMap a/lamp has two values for the key \"twice\": at r.yaml:61:1 and at r.yaml:66:1":                                                                {"spec.valuesFrom": "[{kind: ConfigMap, name: lamp, valuesKey: twice}]"},
 		"r.yaml:11:17: OCIRepository flux-system/fixed has spec.ref.digest, which is not supported: use spec.ref.tag or spec.ref.semver":                                        {"spec.chartRef": "{kind: OCIRepository, name: fixed, namespace: flux-system}"},
 	} {
 		if d := cmp.Diff(want, describe(readRelease(t, fields))); d != "" {

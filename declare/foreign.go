@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"fmt"
 	"path"
 
 	"github.com/quayside/quayside/catalog"
@@ -58,6 +59,9 @@ func (d Dialect) kind() string {
 func (s *Set) addChartCatalogs() {
 	byID := map[string]ChartSource{}
 	for _, src := range s.ChartSources {
+		if other, twice := byID[src.ID]; twice && (other.URL != src.URL || other.Range != src.Range) {
+			src.Fault = fmt.Sprintf("%s has two contents: at %s and at %s", src.ID, other.Pos, src.Pos)
+		}
 		byID[src.ID] = src
 	}
 	var kept []Subscription

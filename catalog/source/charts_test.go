@@ -168,7 +168,7 @@ func TestReleases(t *testing.T) {
 		c.Close()
 	}
 	for _, bad := range []source.Releases{{}, {Location: "releases"}, {Location: "dir:x", Package: "a"}, {Package: "a", URL: "https://host/x", Versions: []string{"1"}}, {Package: "a", URL: "https://host/{version}"}} {
-		if ref, err := bad.Ref(); err == nil {
+		if ref, err := bad.Ref(); err == nil && ref.Check() == nil {
 			t.Errorf("%+v is accepted: %s", bad, ref)
 		}
 	}
@@ -246,7 +246,7 @@ func TestReleaseTags(t *testing.T) {
 		c.Close()
 	}
 	for _, bad := range []source.Releases{{Git: "git@example.com:lamp"}, {Git: "https://u:p@example.com/lamp"}, {Git: "https://example.com/lamp", Path: "../x"}, {Git: "https://example.com/lamp", Tags: "v"}, {Git: "https://example.com/lamp", URL: "https://example.com/{version}"}, {Path: "x"}} {
-		if ref, err := bad.Ref(); err == nil {
+		if ref, err := bad.Ref(); err == nil && ref.Check() == nil {
 			t.Errorf("%+v is accepted: %s", bad, ref)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/charts"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 )
 
@@ -69,8 +68,8 @@ func (r Releases) gitRef() (Ref, error) {
 	switch {
 	case r.Location+r.URL != "" || len(r.Versions) > 0:
 		return "", errors.New("git requires path and tags, and excludes location, url and versions")
-	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(r.Git, "#?"):
-		return "", fmt.Errorf("git: %q must be an https:// URL without user name and password", diag.Redact(r.Git))
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.ContainsAny(r.Git, "#?"):
+		return "", fmt.Errorf("git: %q is not an https:// URL", r.Git)
 	case !fs.ValidPath(at):
 		return "", fmt.Errorf("path: %q is not a path in the repository", r.Path)
 	case strings.Count(tags, "*") != 1:

@@ -7,7 +7,6 @@ import (
 	"net/url"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 )
 
@@ -24,8 +23,8 @@ const maxServed = 512 << 20
 
 // findServed returns the source of a catalog at a URL. The Name of the source contains the digest of the file.
 func findServed(ctx context.Context, at Resolver, r Ref, _ string) (*Source, error) {
-	if u, err := url.Parse(string(r)); err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("%q must be the URL of a catalog, without user name and password", diag.Redact(string(r)))
+	if u, err := url.Parse(string(r)); err != nil || u.Host == "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not the URL of a catalog", r)
 	}
 	file, err := at.Download(ctx, string(r), "", maxServed)
 	if err != nil {

@@ -410,6 +410,11 @@ func TestRefs(t *testing.T) {
 		"dir: ":           "has no location after the colon",
 		"dir:x ":          "has no location after the colon",
 		"quay.io/x/y:tag": "does not start with one of",
+
+		"helm:https://ada:secret@example.com/charts":                                          `"helm:https://***@example.com/charts" must not have a user name`,
+		"https://token@example.com/catalog.json":                                              "must not have a user name",
+		"manifests:https://ada:secret@example.com/{version}.yaml#package=lamp&versions=1.0.0": "must not have a user name",
+		"manifests:git+https://ada:secret@example.com/lamp.git#package=lamp&path=.&tags=v*":   "must not have a user name",
 	} {
 		if err := ref.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", ref, err, want)

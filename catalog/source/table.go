@@ -53,6 +53,8 @@ func (r Ref) Check() error {
 		return fmt.Errorf("%q does not start with one of %s:%s", r, strings.Join(schemeNames(), ":, "), diag.DidYouMean(name, schemeNames()))
 	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
 		return fmt.Errorf("%q has no location after the colon", r)
+	case diag.HasLogin(string(r)):
+		return fmt.Errorf("%q must not have a user name or a password: log in to the host, as for images", diag.Redact(string(r)))
 	}
 	return nil
 }
@@ -137,12 +139,10 @@ func (r Ref) Prefix() string {
 // Find returns the source of a reference without loading the catalog. The caller must close the
 // source.
 func Find(ctx context.Context, at Resolver, r Ref) (*Source, error) {
-	s, rest, ok := r.Scheme()
-	if name, _, found := strings.Cut(string(r), ":"); !found {
-		return nil, fmt.Errorf("source %q has no scheme: must start with one of %s, and a colon", r, strings.Join(schemeNames(), ", "))
-	} else if !ok {
-		return nil, fmt.Errorf("source %q: unknown scheme %q: must be one of %s", r, name, strings.Join(schemeNames(), ", "))
+	if err := r.Check(); err != nil {
+		return nil, err
 	}
+	s, rest, _ := r.Scheme()
 	return s.find(ctx, at, r, rest)
 }
 

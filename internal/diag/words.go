@@ -35,6 +35,9 @@ func Member(path, key string) string {
 // Item returns the path of an item of the list at path, such as "spec.catalogs[0]".
 func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
+// HasLogin reports whether a URL in the text has a user name or a password.
+func HasLogin(s string) bool { return Redact(s) != s }
+
 // Redact hides user names and passwords in the URLs of a text. Either of them may be a token. quayside applies
 // Redact to all output.
 func Redact(s string) string {
