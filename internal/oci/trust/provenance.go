@@ -80,7 +80,8 @@ func (c *keyChecker) checkProvenance(archive, name, version string, file []byte)
 
 // VerifyArchive verifies the archive of a version of a chart, with this digest, from a web server. chart is "host/path/name":
 // the URL of the repository without its scheme, then the name of the chart. A signature is required if the
-// first rule that matches chart has OpenPGP keys. provenance returns the provenance file.
+// first rule that matches chart has OpenPGP keys. provenance returns the provenance file. If the archive does not
+// have the required signature, the error wraps a *ProvenanceError.
 func (p *Policy) VerifyArchive(chart, version, digest string, provenance func() ([]byte, error)) error {
 	if p == nil {
 		return nil
@@ -98,7 +99,13 @@ func (p *Policy) VerifyArchive(chart, version, digest string, provenance func() 
 		_, err = keys.checkProvenance(digest, path.Base(chart), version, file)
 	}
 	if err != nil {
-		return fmt.Errorf("chart %s: %s requires a provenance file signed by %s: %w", chart, r.Where, keys.signerName(), err)
+		return fmt.Errorf("chart %s: %s requires a provenance file signed by %s: %w", chart, r.Where, keys.signerName(), &ProvenanceError{err})
 	}
 	return nil
 }
+
+// ProvenanceError is the error for an archive of a chart without the required signature.
+type ProvenanceError struct{ error }
+
+// Unwrap returns the cause.
+func (e *ProvenanceError) Unwrap() error { return e.error }

@@ -103,6 +103,17 @@ spec:
 	mustRunIn(t, dir, cache, "vendor")
 	mustRunIn(t, dir, t.TempDir(), "render", "--check", "--offline")
 
+	// A rule that is added later also applies to stored content.
+	settings := read(t, dir, "quayside.yaml")
+	put(t, dir, "quayside.yaml", strings.Replace(settings, "[lamp.asc]", "[other.asc]", 1))
+	put(t, dir, "other.asc", newChartSigner(t).public)
+	for _, command := range []string{"resolve", "verify"} {
+		if got := quaysideIn(t, dir, cache, command); got.code != 2 || !strings.Contains(got.stderr, "requires a provenance file signed by key other.asc") {
+			t.Errorf("%s with a new rule: exit code %d\n%s", command, got.code, got.stderr)
+		}
+	}
+	put(t, dir, "quayside.yaml", settings)
+
 	// A good signature of another version is none.
 	put(t, site, "index.yaml", "entries:\n  lamp:\n  - {name: lamp, version: 1.0.1, urls: [files/lamp-1.0.0.tgz]}\n")
 	if got := quaysideIn(t, dir, t.TempDir(), "add", "lamp@1.0.1", "-n", "lights"); got.code != 2 || !strings.Contains(got.stderr, "the provenance file is about chart lamp 1.0.0") {

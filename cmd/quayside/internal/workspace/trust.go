@@ -248,6 +248,9 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, u
 		pins[i].Catalog.Identity = id
 		if pin.Image == "" {
 			pins[i].Identity = ""
+			if !unattended || old.ContentDigest != pin.ContentDigest {
+				errs = append(errs, checkProvenance(ctx, p, pin))
+			}
 			continue
 		}
 		var err error
@@ -261,6 +264,25 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, u
 	}
 	p.Log.Done()
 	return lock.With(pins), errors.Join(errs...)
+}
+
+// checkProvenance verifies the archive of a pinned chart from a web server, if spec.trust requires a signature: the
+// rule may be newer than the stored content of the pin. Other errors of reading the archive are ignored.
+func checkProvenance(ctx context.Context, p *Project, pin lockfile.Pin) error {
+	_, isChart := source.Ref(pin.Catalog.Source).ChartLocation()
+	if !isChart || !source.Ref(pin.Catalog.Source).IsServed() || len(p.Settings.Trust) == 0 {
+		return nil
+	}
+	c, err := p.Contents()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var untrusted *trust.ProvenanceError
+	if _, err := c.readEmbedded(ctx, pin); errors.As(err, &untrusted) {
+		return fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+	}
+	return nil
 }
 
 // checkSigners verifies the signatures of pinned images. It returns an error for each image whose
