@@ -146,6 +146,9 @@ func (pr *Problem) checkSources() error {
 // confirm checks entries of v.Unchecked against the content of the bundles. It removes equal fields
 // from v.Unchecked, and moves differing fields to v.Stale.
 func (pr *Problem) confirm(ctx context.Context, v *resolve.Verdict) error {
+	if err := pr.unreadable.Err(); err != nil {
+		return &InputError{err}
+	}
 	c, err := pr.project.Contents()
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 // refreshEmbedded updates the pins in pr.Lock whose bundles are embedded in a local catalog and changed there.
 // It adds a reason for each updated pin to pr.stale. All fields of such a pin then come from the same state of
 // the catalog. Holds and approvals have no effect, because no other source has the locked content. Pins whose
-// content the catalog no longer has are added to pr.lost. Unreadable content is ignored, because rendering
-// reports it.
+// content the catalog no longer has are added to pr.lost. If content in a directory cannot be read, the error is
+// added to pr.unreadable. If content on a server cannot be read, the stored content of the pin is used.
 func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error {
 	if pr.Lock == nil {
 		return nil
@@ -41,6 +41,8 @@ func (pr *Problem) refreshEmbedded(ctx context.Context, x *catalog.Index) error 
 		switch {
 		case errors.As(err, &dropped):
 			pr.lost = append(pr.lost, pin)
+		case err != nil && !source.Ref(cat.Source()).IsServed():
+			pr.unreadable.Addf(pin.Pos, "pin %s: reading %s from catalog %q: %w", pin.Key(), pin.Bundle, pin.Catalog.ID, err)
 		case err == nil && fresh.BundleDigest() != pin.BundleDigest():
 			pins[i], changed = fresh, true
 			field := "contentDigest"

@@ -84,15 +84,16 @@ type Problem struct {
 	Read       *lockfile.File // lock file; may be nil
 	Unattended bool           // see Request.Unattended
 
-	project  *Project
-	upstream *rules.Upstream     // upstream environment; nil: none restricts the resolver
-	named    []resolve.Target    // targets of the request, with namespaces
-	catalogs []cache.CatalogSpec // catalogs as declared
-	stale    []resolve.Reason    // differences between Lock and Read that are not from a merge
-	lost     []lockfile.Pin      // pins whose content their catalogs or directories no longer have
-	merge    mergeRepair         // result of repairing Lock after a merge
-	unread   unread              // declarations that were not read
-	observed []*health.Summary   // observations of the clusters
+	project    *Project
+	upstream   *rules.Upstream     // upstream environment; nil: none restricts the resolver
+	named      []resolve.Target    // targets of the request, with namespaces
+	catalogs   []cache.CatalogSpec // catalogs as declared
+	stale      []resolve.Reason    // differences between Lock and Read that are not from a merge
+	lost       []lockfile.Pin      // pins whose content their catalogs or directories no longer have
+	unreadable diag.List           // errors of reading the content of pins from directories; rendering the stored content would hide them
+	merge      mergeRepair         // result of repairing Lock after a merge
+	unread     unread              // declarations that were not read
+	observed   []*health.Summary   // observations of the clusters
 
 	contents *contentFacts // facts about the contents read so far
 
