@@ -74,9 +74,9 @@ func newAdoptInspect(h cli.Host) *cobra.Command {
 	o := &adoptInspectOptions{Host: h}
 	cmd := &cobra.Command{
 		Use:   "inspect [FILE | DIR | -]",
-		Short: "Report which operators can be adopted from OLM, and the result for each object",
+		Short: "Report which operators can be adopted from OLM or Helm, and the result for each object",
 		Long: cli.Doc(`
-			Compare the operators that OLM installed in a cluster with the rendered lock, and report
+			Compare operators that OLM or Helm installed in a cluster with the rendered lock, and report
 			which of them can be adopted. Nothing is written to the cluster. The lock must pin the
 			installed versions, as 'quayside import' writes it.
 ` + sourceDoc + `

@@ -43,9 +43,9 @@ func newAdoptPlan(h cli.Host) *cobra.Command {
 	o := &adoptPlanOptions{Host: h, mode: string(plan.Stopped)}
 	cmd := &cobra.Command{
 		Use:   "plan [FILE | DIR | -]",
-		Short: "Write a step-by-step plan for adopting operators from OLM",
+		Short: "Write a step-by-step plan for adopting operators from OLM or Helm",
 		Long: cli.Doc(`
-			Write a plan for adopting the operators that OLM installed in a cluster: numbered steps,
+			Write a plan for adopting operators that OLM or Helm installed in a cluster: numbered steps,
 			by namespace, each with its actions on objects, its preconditions and its
 			postconditions. Nothing is written to the cluster. Review and commit the plan; 'quayside
 			adopt run' executes it. Before you plan, run 'quayside adopt inspect --record' and
