@@ -148,7 +148,7 @@ func (b *builder) orderedWants() []*want {
 	return wants
 }
 
-// tag returns the tag of a cause. Equal causes have one tag: the atoms of later calls are ignored.
+// tag returns the tag of a cause, and creates it at the first call. of contains the atoms of a new tag.
 func (b *builder) tag(c cause, of []int) int {
 	if t, ok := b.tags[c]; ok {
 		return t

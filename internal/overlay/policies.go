@@ -68,8 +68,8 @@ type policyManifest struct {
 	node *yamlnode.Node // the object in file, before patches; nil if it is unknown
 }
 
-// addPolicies replaces the generator r, a PolicyGenerator, by a file with the generated Policies,
-// one line for each Policy. file is the file with the configuration, and docs are its documents.
+// addPolicies replaces the PolicyGenerator r by a file with the Policies that it generates. Each line of this
+// file is a Policy. docs are the documents of file, which configures r.
 func (f *Files) addPolicies(o *Overlay, r reference, file string, docs []*yamlnode.Node) error {
 	var out strings.Builder
 	var policies []generatedPolicy

@@ -130,7 +130,7 @@ func (u unit) files() map[string]string {
 	return out
 }
 
-// addFiles adds the files of the layer to out. If fault is not "", the files have this fault.
+// addFiles adds the files of the layer to out, with a fault such as brokenFile, or "" for none.
 func (l layer) addFiles(out map[string]string, resources []string, fault string) {
 	switch fault {
 	case brokenFile:
