@@ -254,6 +254,18 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestReleaseName checks that OLM's rules about names do not apply to charts.
+func TestReleaseName(t *testing.T) {
+	r := Release{Package: "lamp", Name: "lamp-1.0.0+build.1", Version: "1.0.0+build.1", File: "Chart.yaml"}
+	b, err := Load(r.In(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if warnings, err := Validate(b); err != nil || len(warnings) > 0 {
+		t.Errorf("got %v, %v, want no warning", warnings, err)
+	}
+}
+
 // TestCheckServed checks that custom resources have a version that their CRD serves.
 func TestCheckServed(t *testing.T) {
 	b, err := Load(newBundleDir(map[string]string{

@@ -53,7 +53,7 @@ func (c *checker) warnf(code, format string, args ...any) {
 func checkIdentity(c *checker) {
 	if !catalog.IsBundleName(c.csv.Name) {
 		c.faultf("metadata.name: %q is not a valid name", c.csv.Name)
-	} else if !yamlnode.IsDNS1123Subdomain(c.csv.Name) {
+	} else if !c.b.Complete && !yamlnode.IsDNS1123Subdomain(c.csv.Name) {
 		c.warnf("csv-name", "metadata.name: %q is not a valid name: OLM v0 cannot install it", c.csv.Name)
 	}
 	if c.csv.Version == "" {
