@@ -49,7 +49,7 @@ func (c *clusterState) assignReleases() {
 			key := k8s.Key{Group: snapshot.FluxGroup, Kind: "HelmRelease", Namespace: live.Labels[snapshot.FluxReleaseIn], Name: live.Labels[snapshot.FluxRelease]}
 			op.flux = &key
 			if c.add(c.Get(key), op); c.Get(key) == nil {
-				op.addReason(Reason{Code: "unreadable", Object: key.String(), Message: key.String() + " of Flux installed " + live.String() + " and must be suspended, but was not found: include HelmReleases (helm.toolkit.fluxcd.io/v2)"})
+				op.addReason(Reason{Code: "unreadable", Object: key.String(), Message: key.String() + " of Flux installed " + live.String() + " and must be suspended, but was not found: include HelmReleases (helm.toolkit.fluxcd.io)"})
 			}
 		}
 	}

@@ -90,16 +90,15 @@ func ReadLive(ctx context.Context, c *cluster.Client, opt Selection) (*Snapshot,
 
 // chartKinds returns the kinds with which Flux and Argo CD install charts. Of several versions, the last is kept.
 func chartKinds() []kindSelector {
-	return []kindSelector{
-		{FluxGroup + "/v2beta1", "HelmRelease", ""},
-		{FluxGroup + "/v2beta2", "HelmRelease", ""},
-		{FluxGroup + "/v2", "HelmRelease", ""},
-		{FluxSources + "/v1beta2", "HelmRepository", ""},
-		{FluxSources + "/v1", "HelmRepository", ""},
-		{FluxSources + "/v1beta2", "OCIRepository", ""},
-		{FluxSources + "/v1", "OCIRepository", ""},
-		{ArgoGroup + "/v1alpha1", "Application", ""},
-	}
+	return append(fluxReleaseKinds(),
+		kindSelector{FluxSources + "/v1beta2", "HelmRepository", ""}, kindSelector{FluxSources + "/v1", "HelmRepository", ""},
+		kindSelector{FluxSources + "/v1beta2", "OCIRepository", ""}, kindSelector{FluxSources + "/v1", "OCIRepository", ""},
+		kindSelector{ArgoGroup + "/v1alpha1", "Application", ""})
+}
+
+// fluxReleaseKinds returns all API versions of HelmReleases. Of several versions, the last is kept.
+func fluxReleaseKinds() []kindSelector {
+	return []kindSelector{{FluxGroup + "/v2beta1", "HelmRelease", ""}, {FluxGroup + "/v2beta2", "HelmRelease", ""}, {FluxGroup + "/v2", "HelmRelease", ""}}
 }
 
 // valuesNamespaces returns the namespaces of the HelmReleases with values in ConfigMaps, sorted.

@@ -205,7 +205,7 @@ func (opt Selection) recordKinds() []kindSelector {
 // releaseKinds returns the kinds of the releases' objects. It omits a kind if snapshotKinds already selects all
 // of these objects.
 func (s *Snapshot) releaseKinds() []kindSelector {
-	known, out := snapshotKinds(), []kindSelector(nil)
+	known, out, byFlux := snapshotKinds(), []kindSelector(nil), false
 	add := func(w kindSelector) {
 		same := func(k kindSelector) bool {
 			return k.kind == w.kind && k8s.Group(k.apiVersion) == k8s.Group(w.apiVersion) && (k.labels == "" || k.labels == w.labels)
@@ -217,10 +217,12 @@ func (s *Snapshot) releaseKinds() []kindSelector {
 	for _, r := range s.Releases() {
 		for _, o := range append(slices.Clone(r.Objects), r.Hooks...) {
 			add(kindSelector{o.APIVersion, o.Kind, byHelm})
-			if live := s.Find(r, o); live != nil && live.Labels[FluxRelease] != "" {
-				add(kindSelector{FluxGroup + "/v2", "HelmRelease", ""})
-			}
+			live := s.Find(r, o)
+			byFlux = byFlux || live != nil && live.Labels[FluxRelease] != ""
 		}
+	}
+	if byFlux {
+		out = append(out, fluxReleaseKinds()...)
 	}
 	return out
 }

@@ -364,6 +364,18 @@ func TestLiveFlux(t *testing.T) {
 			if len(s.Kind(snapshot.FluxGroup, "HelmRelease")) != 1 || len(s.Kind(snapshot.FluxSources, "HelmRepository")) != 1 {
 				t.Errorf("got %v, want a HelmRelease and a HelmRepository", s.All())
 			}
+
+			// For a plan, the HelmRelease that manages a selected release is read.
+			server.Put(k8s.Label(k8s.New("apps/v1", "Deployment", "ns", "lamp"), map[string]string{"app.kubernetes.io/managed-by": "Helm", snapshot.FluxRelease: "lamp", snapshot.FluxReleaseIn: "ns"}))
+			record := k8s.Label(k8s.New("v1", "Secret", "ns", "sh.helm.release.v1.lamp.v1"), map[string]string{"owner": "helm", "name": "lamp", "status": "deployed", "version": "1"})
+			content := base64.StdEncoding.EncodeToString([]byte(`{"namespace": "ns", "manifest": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: lamp}\n"}`))
+			server.Put(k8s.With(record, any(dumpedObject{"release": base64.StdEncoding.EncodeToString([]byte(content))}), "data"))
+			if s, err = snapshot.ReadLive(t.Context(), client, snapshot.Selection{Releases: []string{"lamp"}}); err != nil {
+				t.Fatal(err)
+			}
+			if found := s.Kind(snapshot.FluxGroup, "HelmRelease"); len(found) != 1 || len(s.Unread) != 0 {
+				t.Errorf("got the HelmReleases %v, unread %v, want one", found, s.Unread)
+			}
 		})
 	}
 }
