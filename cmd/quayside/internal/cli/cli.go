@@ -9,6 +9,7 @@ package cli
 import (
 	"errors"
 	"io"
+	stdlog "log"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,7 @@ type app struct {
 // writes data to stdout, and progress and errors to stderr. environ contains "KEY=value" pairs; the
 // last value of a key applies. Apart from files and the network, Main has no global state.
 func Main(parts []Part, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	stdlog.SetOutput(io.Discard) // kustomize writes notes to the standard logger, without the names of files
 	env := newEnvironment(environ)
 	log := terminal.NewLogger(terminal.New(stderr, env))
 	a := &app{
