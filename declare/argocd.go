@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"path"
@@ -256,9 +257,11 @@ func (c checker) chartSource(spec specApplication) (src *argoSource, at string) 
 	if len(sources) == 0 && spec.Source != nil {
 		sources, pathOf = []argoSource{*spec.Source}, func(int) string { return "spec.source" }
 	}
-	refs := map[string]bool{}
+	refs := map[string]string{} // name of a source → URL
 	for i, s := range sources {
-		refs[s.Ref] = s.Ref != ""
+		if s.Ref != "" {
+			refs[s.Ref] = s.RepoURL
+		}
 		if survey.IsChartSource(s.Chart, s.RepoURL) && src == nil {
 			src, at = &sources[i], pathOf(i)
 		}
@@ -278,7 +281,13 @@ func (c checker) chartSource(spec specApplication) (src *argoSource, at string) 
 	}
 	for i, name := range src.Helm.ValueFiles {
 		ref, _, _ := strings.Cut(strings.TrimPrefix(name, "$"), "/")
-		c.reject(diag.Item(at+".helm.valueFiles", i), !strings.HasPrefix(name, "$") || !refs[ref], "not a $ref/path of a file in this repository: copy the file's values into helm.valuesObject")
+		url, known := refs[ref]
+		field := diag.Item(at+".helm.valueFiles", i)
+		if known = known && strings.HasPrefix(name, "$"); !known {
+			c.reject(field, true, "not a $ref/path of a file in this repository: copy the file's values into helm.valuesObject")
+		}
+		isForeign := known && url != "" && survey.IsKnown(url) && c.foreign != nil && c.foreign(url)
+		c.reject(field, isForeign, fmt.Sprintf("a file of another repository, %s: copy the file's values into helm.valuesObject", diag.Redact(url)))
 	}
 	return src, at
 }

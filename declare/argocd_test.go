@@ -25,7 +25,7 @@ func applicationFields() []olmField {
 		{path: "spec.source.helm.namespace", is: isRefused, why: "only if it is not `spec.destination.namespace`: use that", values: []string{"other"}},
 		{path: "spec.source.helm.valuesObject", is: isRead, why: "the values", values: []string{"{a: 1}", "{a: 2}"}},
 		{path: "spec.source.helm.values", is: isRead, why: "the values, if `valuesObject` is not set", values: []string{"'a: 1'"}},
-		{path: "spec.source.helm.valueFiles", is: isRead, why: "files of this repository as `$ref/path`, where `ref` is that of another source, which is taken for this repository. Other files are rejected: copy their values into `valuesObject`", values: []string{"[$values/values/lamp.yaml]"}},
+		{path: "spec.source.helm.valueFiles", is: isRead, why: "files of this repository as `$ref/path`, where `ref` is that of another source. Other files are rejected: copy their values into `valuesObject`. The `repoURL` of that source must have the owner and name of `origin`, or of `spec.gitops.repoURL`; without these, it is taken for this repository", values: []string{"[$values/values/lamp.yaml]"}},
 		{path: "spec.source.helm.ignoreMissingValueFiles", is: isChecked, why: "with `true`, files in `valueFiles` may be missing", values: []string{"true"}},
 		{path: "spec.source.helm.parameters", is: isRead, why: "assignments in the syntax of `--set` or, with `forceString`, of `--set-string`. They override values", values: []string{"[{name: a.b, value: '1'}]", "[{name: a.b, value: '1', forceString: true}]"}},
 		{path: "spec.source.helm.fileParameters", is: isRefused, why: "copy the text of the files into `helm.valuesObject`", values: []string{"[{name: a, path: x}]"}},
@@ -168,6 +168,22 @@ func TestApplications(t *testing.T) {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
+	}
+}
+
+// TestForeignValues rejects values in the file of another repository, although this repository has a file with the
+// same path.
+func TestForeignValues(t *testing.T) {
+	text := fmt.Sprintf(applicationHead, "") + "spec: {destination: {namespace: lights}, sources: [{repoURL: 'https://u:p@git.example.com/other/x.git', ref: other}, {repoURL: https://git.example.com/own/x.git, ref: own}, {repoURL: https://charts.example.com, chart: lamp, targetRevision: 1.x, helm: {valueFiles: [$own/values/lamp.yaml, $other/values/lamp.yaml]}}]}\n"
+	opt := declare.LoadOptions{Paths: paths("argo/a.yaml"), Foreign: func(url string) bool { return strings.Contains(url, "other") }}
+	_, err := declare.LoadFS(files("-- argo/a.yaml --\n"+text+valuesOfLamp), opt)
+	const want = "spec.sources[2].helm.valueFiles[1]: not supported for operators: a file of another repository, https://***@git.example.com/other/x.git: copy the file's values into helm.valuesObject"
+	if got := fmt.Sprint(err); !strings.HasPrefix(got, "argo/a.yaml:4:") || !strings.HasSuffix(got, want) || strings.Count(got, "valueFiles") != 1 {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	opt.Foreign = nil
+	if _, err := declare.LoadFS(files("-- argo/a.yaml --\n"+text+valuesOfLamp), opt); err != nil {
+		t.Errorf("got %v, want no error if this repository is unknown", err)
 	}
 }
 

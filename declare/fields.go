@@ -22,7 +22,8 @@ type metadata struct {
 // checker collects the faults of one object.
 type checker struct {
 	yamlnode.Checker
-	file string
+	file    string
+	foreign func(url string) bool // see reader
 }
 
 // typedObject contains the fields that all kinds of declarations have. The types Spec and Status
@@ -43,7 +44,7 @@ func (r *reader) decode(n *yamlnode.Node, v any) checker {
 
 // newChecker returns a checker for n. fields contains the positions of its fields.
 func (r *reader) newChecker(n *yamlnode.Node, fields diag.Fields) checker {
-	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file}
+	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file, r.foreign}
 }
 
 // enum adds a fault if value is set and not one of allowed.

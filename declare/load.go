@@ -32,6 +32,8 @@ type LoadOptions struct {
 
 	Environment string // name of the workspace, for [Set.In]; empty: all declarations are for it
 
+	Foreign func(url string) bool // reports whether a URL belongs to another repository than this one; nil: no URL does
+
 	Charts *helm.Charts // renders Helm charts that a path names or an entry point applies, in a child process; nil: they are not read, and no process is started
 
 	Results *memo.Results // remembers the results of kustomizations; may be nil
@@ -411,7 +413,7 @@ func (l *loader) parse(f candidate, file string, data []byte) *reader {
 	if f.applied != nil {
 		namespace = f.applied.Changes.DefaultNamespace
 	}
-	r := &reader{file: file, namespace: namespace, named: f.named && f.path == path.Join(l.opt.Dir, file), generate: l.entries.Applications, locate: l.displayPath, chartIn: chartsOf(l.read)}
+	r := &reader{file: file, namespace: namespace, named: f.named && f.path == path.Join(l.opt.Dir, file), generate: l.entries.Applications, locate: l.displayPath, foreign: l.opt.Foreign, chartIn: chartsOf(l.read)}
 	if f.entry < len(l.opt.Paths) {
 		r.cluster = l.opt.Paths[f.entry].Cluster
 	}

@@ -254,6 +254,7 @@ type reader struct {
 	named     bool                                                           // whether a path names the file, so that charts that GitOps tools install declare operators
 	cluster   string                                                         // name or server of the cluster whose Applications are read; empty: of all clusters
 	locate    func(name string) string                                       // converts a path in the repository to one relative to the workspace; nil: they are the same
+	foreign   func(url string) bool                                          // reports whether a URL belongs to another repository; nil: no URL does
 	chartIn   func(dir string) string                                        // returns the name of the chart in a directory of the repository, or ""; nil: no charts
 	generate  func(*yamlnode.Node) (apps []map[string]any, unknown []string) // returns the Applications of an ApplicationSet; nil: it is not read
 	namespace string                                                         // namespace of objects that have none; empty: not set

@@ -22,7 +22,7 @@ func (p *Opened) repositoryCharts(w *settings.Workspace) *helm.Charts {
 // that cannot be read.
 func (p *Opened) loadPaths(paths []declare.Path) []declare.Subscription {
 	files, dir := p.Repository()
-	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !d.IsPattern() && !p.exists(d.Path) }), Output: p.Settings.OutputDir(), Charts: p.repositoryCharts(p.Settings), Results: p.results}
+	opt := declare.LoadOptions{Dir: dir, Paths: slices.DeleteFunc(slices.Clone(paths), func(d declare.Path) bool { return !d.IsPattern() && !p.exists(d.Path) }), Output: p.Settings.OutputDir(), Foreign: p.isForeign(), Charts: p.repositoryCharts(p.Settings), Results: p.results}
 	if len(opt.Paths) == 0 {
 		return nil // without paths, LoadFS would read the whole workspace
 	}

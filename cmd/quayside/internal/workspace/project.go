@@ -263,7 +263,7 @@ func (p *Project) declarations() (*declare.Set, error) {
 	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.hasNoPins() {
 		return nil, noDeclarationsError{p}
 	}
-	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Charts: p.repositoryCharts(w), Results: p.results, Output: w.OutputDir(), Applied: []string{w.OutputDir()}}
+	opt := declare.LoadOptions{Environment: p.Environment(), Paths: w.Declarations, Foreign: p.isForeign(), Charts: p.repositoryCharts(w), Results: p.results, Output: w.OutputDir(), Applied: []string{w.OutputDir()}}
 	if g := w.GitOps; g != nil && g.Path != "" {
 		if applied, inside := p.pathInside(g.Path); inside {
 			opt.Applied = append(opt.Applied, applied)

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/declare"
@@ -78,23 +79,26 @@ func workspaceDirs(s *survey.Survey) []string {
 	return dirs
 }
 
-// isForeign returns a predicate for URLs of other repositories. The predicate compares the owner
-// and name in the URL with spec.gitops.repoURL or, if this is not set, with the remote origin. If
+// isForeign returns a predicate for URLs of other repositories. The predicate compares the owner and name in the
+// URL with those of the remote origin and, unless the tree is in another repository, of spec.gitops.repoURL. If
 // neither exists, it returns false.
 func (p *Opened) isForeign() func(url string) bool {
 	name := func(url string) string {
 		url = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(url), "/"), ".git")
-		steps := strings.FieldsFunc(url, func(r rune) bool { return r == '/' || r == ':' })
+		steps := strings.FieldsFunc(url, func(r rune) bool { return strings.ContainsRune("/:@", r) })
 		return strings.Join(steps[max(0, len(steps)-2):], "/")
 	}
-	own := ""
-	if repo, _, err := p.OpenRepo(); err == nil {
-		own = repo.Origin()
-	}
-	if g := p.Settings.GitOps; g != nil {
-		own = cmp.Or(g.RepoURL, own)
-	}
-	return func(url string) bool { return own != "" && name(url) != name(own) }
+	own := sync.OnceValue(func() []string {
+		var urls []string
+		if repo, _, err := p.OpenRepo(); err == nil {
+			urls = append(urls, name(repo.Origin()))
+		}
+		if g := p.Settings.GitOps; g != nil && p.Settings.Output.Repository == "" {
+			urls = append(urls, name(g.RepoURL))
+		}
+		return slices.DeleteFunc(urls, func(name string) bool { return name == "" })
+	})
+	return func(url string) bool { return len(own()) > 0 && !slices.Contains(own(), name(url)) }
 }
 
 // unreadOperators returns the declarations of operators in the repository that no workspace reads,
