@@ -34,7 +34,7 @@ func applicationFields() []olmField {
 		{path: "spec.source.helm.skipCrds", is: isRefused, why: "CRDs are always rendered, and applied before the operator", values: []string{"true"}},
 		{path: "spec.source.helm.skipSchemaValidation", is: isRefused, why: "values must match the schema of the chart", values: []string{"true"}},
 		{path: "spec.source.helm.skipTests", is: isPassed, why: "hooks of tests are left out", values: []string{"true"}},
-		{path: "spec.source.helm.passCredentials", is: isPassed, why: "logins are those of [registries and web servers](registries.md)", values: []string{"true"}},
+		{path: "spec.source.helm.passCredentials", is: isPassed, why: "quayside uses your [logins for registries and web servers](registries.md#logins)", values: []string{"true"}},
 		{path: "spec.source.helm.version", is: isPassed, why: "templates of Helm 3 give the same objects with Helm 4", values: []string{"v3"}},
 		{path: "spec.source.path", is: isRefused, why: "a chart has no path", values: []string{"x"}},
 		{path: "spec.source.kustomize", is: isRefused, why: patch, values: []string{"{namePrefix: x}"}},

@@ -41,7 +41,7 @@ type LoadOptions struct {
 
 // Path is a file or a directory with declarations. In YAML it is a string unless Overrides is set.
 type Path struct {
-	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, or a pattern for several (* and ? match in one step of the path), relative to this file. It may be above the workspace, in the same Git repository. The file of an Application, an ApplicationSet or a Flux Kustomization stands for the objects that it applies, with the changes that the tool makes."`
+	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, or a pattern (* and ? match no slash), relative to this file. It may be above the workspace, in the same Git repository. If the file contains an Application, an ApplicationSet or a Flux Kustomization, quayside reads the objects that it applies, with the changes that the tool makes."`
 	Cluster   string `json:"cluster" doc:"For the file of an Application, an ApplicationSet or a Flux Kustomization: read only the objects that it applies to the cluster with this name, server or kubeconfig."`
 	Overrides bool   `json:"overrides" default:"false" doc:"Whether declarations there replace those of earlier paths."`
 

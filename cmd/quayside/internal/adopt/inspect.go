@@ -131,7 +131,7 @@ func (x *inspector) classifyLive(o *snapshot.LiveObject) ClassifiedObject {
 	for _, by := range o.Owners {
 		key := k8s.Key{Group: k8s.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}
 		if _, wanted := x.ours[key]; wanted && out.RemovedAt == AtCleanUp && key.Group == k8s.OLMGroup && key.Kind == "OperatorCondition" {
-			out.RemovedAt, out.Reason = Never, "the operator's permission to write its OperatorCondition: OLM generates this object while OLM manages the operator; the tree has an equal object"
+			out.RemovedAt, out.Reason = Never, "the operator's permission to write its OperatorCondition: not deleted, because the tree has an equal object, and OLM recreates this one while OLM manages the operator"
 		}
 	}
 	return out
