@@ -183,6 +183,15 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	return f.Pins[i], true
 }
 
+// Operator returns the pin of an operator (namespace/package), and whether there is one. f may be nil.
+func (f *File) Operator(key string) (Pin, bool) {
+	namespace, pkg, _ := strings.Cut(key, "/")
+	if f == nil {
+		return Pin{}, false
+	}
+	return f.Pin(namespace, pkg)
+}
+
 // Generated reports whether the pin is a dependency that no declaration requests.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
 
@@ -249,8 +258,7 @@ func (f *File) LeavingOperator(operator string) (Leaving, bool) {
 // of leaving operators. It returns "" if no pinned operator replaces l.
 func (f *File) Successor(l Leaving) string {
 	for range len(f.Leaving) {
-		ns, pkg, _ := strings.Cut(l.ReplacedBy, "/")
-		if _, pinned := f.Pin(ns, pkg); pinned {
+		if _, pinned := f.Operator(l.ReplacedBy); pinned {
 			return l.ReplacedBy
 		}
 		next, leaves := f.LeavingOperator(l.ReplacedBy)

@@ -38,10 +38,10 @@ func ValidateBundle(ctx context.Context, p, here *workspace.Project, text string
 	return v, nil
 }
 
-// ValidateCatalog validates a catalog. text and here are as in [workspace.Project.CheckCatalog].
+// ValidateCatalog validates a catalog. text and here are as in [workspace.CheckCatalog].
 // The waivers of workspace p apply.
 func ValidateCatalog(ctx context.Context, p, here *workspace.Project, text string) (*Validation, error) {
-	got, err := p.CheckCatalog(ctx, here, text)
+	got, err := workspace.CheckCatalog(ctx, p, here, text)
 	var faults diag.List
 	if err != nil && !errors.As(err, &faults) {
 		return nil, err

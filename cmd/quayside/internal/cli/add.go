@@ -80,11 +80,9 @@ func newAdd(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, func(ctx context.Context, prefix string) []string {
-				return a.requestCompletions(ctx, o.options.Catalog, prefix)
-			}, prefix)
-		},
+		ValidArgsFunction: completeEach(func(ctx context.Context, prefix string) []string {
+			return a.workspaceCompletions(ctx, o.options.Catalog, prefix, edit.Completer.Requests)
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.options.Packages = args
 			if !cmd.Flags().Changed("watch") {
@@ -219,9 +217,7 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 	for _, f := range r.Files {
 		fmt.Fprintln(w, o.out.Sign(f.Change.Symbol())+" "+sanitize.Line(f.Path))
 	}
-	for _, c := range r.Changes {
-		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
-	}
+	o.printChanges(w, r.Changes)
 	for _, note := range e.Notes {
 		o.log.Note("%s", sanitize.Line(note))
 	}

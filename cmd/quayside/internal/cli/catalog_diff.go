@@ -56,7 +56,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 	}
 	var cats [2]*catalog.Catalog
 	for i, text := range []string{before, after} {
-		got, err := p.CheckCatalog(ctx, here, text)
+		got, err := workspace.CheckCatalog(ctx, p, here, text)
 		if err != nil {
 			return fmt.Errorf("catalog %q: %w", text, err)
 		}

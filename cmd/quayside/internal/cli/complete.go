@@ -22,11 +22,16 @@ func completeFirst(w words) cobra.CompletionFunc {
 	}
 }
 
+// completeEach completes each argument with the results of w.
+func completeEach(w words) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return matchingWords(cmd, w, prefix)
+	}
+}
+
 // offer completes the values of a flag with the results of w.
 func (a *app) offer(cmd *cobra.Command, flag string, w words) {
-	a.completeBy(cmd, flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return matchingWords(cmd, w, prefix)
-	})
+	a.completeBy(cmd, flag, completeEach(w))
 }
 
 // complete completes the values of a flag with fixed words.
@@ -80,10 +85,6 @@ func (a *app) completions(words func(edit.Completer, context.Context, string) []
 	return func(ctx context.Context, prefix string) []string {
 		return a.workspaceCompletions(ctx, "", prefix, words)
 	}
-}
-
-func (a *app) requestCompletions(ctx context.Context, in, prefix string) []string {
-	return a.workspaceCompletions(ctx, in, prefix, edit.Completer.Requests)
 }
 
 // anyCatalogCompletions returns the catalogs of the workspace, if there is one, and the well-known

@@ -80,9 +80,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &differs), errors.As(err, &stale):
-		return exitDiffers
-	case errors.Is(err, errDiffers):
+	case errors.As(err, &differs), errors.As(err, &stale), errors.Is(err, errDiffers):
 		return exitDiffers
 	case errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &dropped), errors.As(err, &nothing):
 		return exitNoSolution
@@ -107,21 +105,15 @@ func (a *app) printError(err error) {
 	var input *workspace.InputError
 	var list diag.List
 	var edited *workspace.EditedError
-	_, isFault := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
+	fault, isFault := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
 	if trusted := isFault || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !trusted {
 		msg = sanitize.Line(msg) // other programs may put line breaks into their messages
 	}
-	if hasPosition(err) || errors.As(err, &input) || exitCode(err) != exitError {
+	if isFault && !fault.Pos.IsZero() || errors.As(err, &input) || exitCode(err) != exitError {
 		a.log.Say("%s", msg)
 		return
 	}
 	a.log.Say("%s %s", a.log.Paint(terminal.Red, "error:"), msg)
-}
-
-// hasPosition reports whether the text of err starts with a position in a file.
-func hasPosition(err error) bool {
-	fault, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault does not start with its position
-	return ok && !fault.Pos.IsZero()
 }
 
 // notFound returns the error for an unknown name, with similar names as a hint.

@@ -82,7 +82,10 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	case "imageset":
 		data, err = inventory.NewImageSetConfiguration(l.Images)
 	case "cyclonedx":
-		data, err = encodeBOM(s, lock, images)
+		var d *inventory.BOM
+		if d, err = newBOM(s, lock, images); err == nil {
+			data, err = d.Text()
+		}
 	default:
 		return o.printTable(l, imageTable(&l))
 	}
@@ -93,25 +96,17 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	return err
 }
 
-// encodeBOM returns the bill of materials of a lock and its images as CycloneDX JSON.
-func encodeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) ([]byte, error) {
-	d, err := makeBOM(p, lock, images)
-	if err != nil {
-		return nil, err
-	}
-	return d.Text()
-}
-
 // collectBOM returns the bill of materials of a lock, including the images that clusters run.
 func (a *app) collectBOM(ctx context.Context, p *workspace.Project, lock *lockfile.File) (*inventory.BOM, error) {
 	images, messages, err := compare.Images(ctx, p, lock)
 	if a.logMessages(messages); err != nil {
 		return nil, err
 	}
-	return makeBOM(p, lock, images)
+	return newBOM(p, lock, images)
 }
 
-func makeBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) (*inventory.BOM, error) {
+// newBOM returns the bill of materials of a lock and its images.
+func newBOM(p *workspace.Project, lock *lockfile.File, images []inventory.Image) (*inventory.BOM, error) {
 	return inventory.NewBOM(cmp.Or(p.Settings.Name, "quayside"), lock, images)
 }
 

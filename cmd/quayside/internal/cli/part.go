@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -80,8 +79,7 @@ type Login struct {
 // AddLogin adds the flags --context and --kubeconfig to cmd.
 func (h Host) AddLogin(cmd *cobra.Command) *Login {
 	l := &Login{host: h}
-	l.flags.addFlags(cmd)
-	h.offer(cmd, "context", func(context.Context, string) []string { return l.flags.contexts(h.app) })
+	l.flags.addFlags(cmd, h.app)
 	return l
 }
 

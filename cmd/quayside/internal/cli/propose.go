@@ -91,9 +91,7 @@ func newPropose(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.completions(edit.Completer.Versions), prefix)
-		},
+		ValidArgsFunction: completeEach(a.completions(edit.Completer.Versions)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkProposal(cmd); err != nil {
 				return err
@@ -292,7 +290,7 @@ func (o *proposeOptions) printProposed(w io.Writer, r *resolveReport) {
 	if r.Proposed == nil {
 		o.log.Note("no upgrades left")
 	}
-	o.printChanges(w, r)
+	o.printChanges(w, r.Changes)
 	if o.check {
 		printBranches(o.out, r.branches())
 	}

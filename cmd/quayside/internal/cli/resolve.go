@@ -332,7 +332,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *workspace.Project, pr *
 	report := newResolveReport(res, pr.DeclarationWarnings())
 	if res.Lock != nil && o.confirm != nil && len(res.Changes) > 0 {
 		if o.output == "text" { // the changes must be visible before the prompt
-			o.printChanges(o.out, report)
+			o.printChanges(o.out, report.Changes)
 		}
 		if ok, err := o.confirm(ctx, len(res.Changes)); err != nil || !ok {
 			return errors.Join(err, o.print(report, func(io.Writer) { o.log.Note("nothing is written") }), res.Failed)
@@ -372,9 +372,10 @@ func newResolveReport(res *workspace.Resolution, about []diag.Warning) *resolveR
 	}
 }
 
-func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
-	for _, c := range r.Changes {
-		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
+// printChanges prints each change of the lock in one line.
+func (a *app) printChanges(w io.Writer, changes []workspace.Change) {
+	for _, c := range changes {
+		fmt.Fprintln(w, a.out.Sign(c.Sign())+" "+sanitize.Line(c.String()))
 	}
 }
 
@@ -382,7 +383,7 @@ func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 // outcome.
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	if o.confirm == nil {
-		o.printChanges(w, r)
+		o.printChanges(w, r.Changes)
 	}
 	if line := workspace.Removals(r.Changes); line != "" && len(r.Changes) > 1 {
 		o.log.Note("%s", sanitize.Line(line))

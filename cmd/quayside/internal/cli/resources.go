@@ -63,14 +63,13 @@ func newResources(a *app) *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
-	o.login.addFlags(cmd)
+	o.login.addFlags(cmd, a)
 	f := cmd.Flags()
 	f.StringVar(&o.Cluster, "cluster", "", "only the cluster with this `NAME` in quayside.yaml")
 	f.StringVar(&o.by, "by", "operator", "sum by `KEY`: operator; owner, as in spec.owners; or label=NAME, the value of that label of the workloads")
 	addOutput(cmd, a, nil, inventory.Resources{})
 	addAll(cmd, a)
 	addOffline(cmd, a)
-	o.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	o.offer(cmd, "cluster", a.completions(edit.Completer.Clusters))
 	return cmd
 }

@@ -35,19 +35,18 @@ type statusOptions struct {
 // loginFlags contains the flags --kubeconfig and --context, as in kubectl.
 type loginFlags struct{ kubeconfig, context string }
 
-func (l *loginFlags) addFlags(cmd *cobra.Command) {
+// addFlags adds the flags to cmd, with completions for the contexts of the kubeconfig.
+func (l *loginFlags) addFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.StringVar(&l.context, "context", "", "the `NAME` of a context in the kubeconfig (default: the current one)")
 	f.StringVar(&l.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
-}
-
-// contexts returns the contexts of the kubeconfig, or nil if it is unreadable.
-func (l loginFlags) contexts(a *app) []string {
-	names, err := cluster.Contexts(l.options(a))
-	if err != nil {
-		return nil
-	}
-	return names
+	a.offer(cmd, "context", func(context.Context, string) []string {
+		names, err := cluster.Contexts(l.options(a))
+		if err != nil {
+			return nil // the kubeconfig cannot be read
+		}
+		return names
+	})
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -111,7 +110,7 @@ func newStatus(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.login.addFlags(cmd)
+	o.login.addFlags(cmd, a)
 	f.StringVar(&o.cluster, "cluster", "", "`NAME` of the cluster in quayside.yaml (default: the only one)")
 	f.StringVar(&o.watched, "namespace", "", "report only the operators that watch `NAMESPACE`, and its custom resources")
 	f.StringVar(&o.save, "save", "", "also write the observations to `FILE`, for --observed of other commands")
@@ -122,7 +121,6 @@ func newStatus(a *app) *cobra.Command {
 	f.BoolVar(&o.offline, "offline", false, "fetch no bundles; list missing ones")
 	addOutput(cmd, a, nil, status.Status{}).hint = " (--save FILE writes observations for --observed)"
 	addAll(cmd, a, "save", "sign")
-	o.offer(cmd, "context", o.contexts)
 	o.offer(cmd, "cluster", a.completions(edit.Completer.Clusters))
 	return cmd
 }
@@ -218,6 +216,3 @@ func (l loginFlags) options(a *app) cluster.Options {
 	}
 	return opt
 }
-
-// contexts completes the contexts of the kubeconfig.
-func (o *statusOptions) contexts(context.Context, string) []string { return o.login.contexts(o.app) }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,7 @@ func statusTable(v *status.Status) *terminal.Table {
 	t := &terminal.Table{Uncut: true, Head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
 	for _, op := range v.Operators {
 		t.Add(op.Key(), terminal.Dash(op.Version), terminal.Dash(strings.Join(op.Applied, ",")), string(op.State), terminal.Dash(string(op.Upgradeable)), op.Message)
-		t.Paint(stateColor(op.State))
+		t.Paint(colorOf(op.State, health.StateReady, health.StateFailed, health.StateMissing))
 	}
 	return t
 }
@@ -139,12 +140,12 @@ func customTable(v *status.Status) *terminal.Table {
 	return t
 }
 
-// stateColor returns the color of an operator, or "" if it is Ready.
-func stateColor(s health.State) string {
-	switch s {
-	case health.StateReady:
+// colorOf returns the color of a state: "" for good, red for the states in bad, yellow for any other.
+func colorOf[T comparable](state, good T, bad ...T) string {
+	switch {
+	case state == good:
 		return ""
-	case health.StateFailed, health.StateMissing:
+	case slices.Contains(bad, state):
 		return terminal.Red
 	default:
 		return terminal.Yellow
@@ -153,12 +154,5 @@ func stateColor(s health.State) string {
 
 // healthColor returns the color of an object, or "" if it is healthy.
 func healthColor(h v1alpha1.HealthStatus) string {
-	switch h {
-	case v1alpha1.Current:
-		return ""
-	case v1alpha1.Failed, v1alpha1.NotFound:
-		return terminal.Red
-	default:
-		return terminal.Yellow
-	}
+	return colorOf(h, v1alpha1.Current, v1alpha1.Failed, v1alpha1.NotFound)
 }

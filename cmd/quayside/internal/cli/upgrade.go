@@ -55,10 +55,8 @@ func newUpgrade(a *app) *cobra.Command {
 			# check the operators against another version of the cluster
 			quayside upgrade --check --kubernetes 1.37 --offline
 			quayside upgrade --check --kubernetes 1.37 --openshift 5.0 --offline -o json`),
-		Args: cobra.ArbitraryArgs,
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matchingWords(cmd, a.completions(edit.Completer.Versions), prefix)
-		},
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeEach(a.completions(edit.Completer.Versions)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.cluster != (upgrade.Platform{}) || len(o.clusters) > 0 {
 				return o.checkCluster(cmd, args)

@@ -16,7 +16,9 @@ func newVersion(a *app) *cobra.Command {
 		Long: Doc(`
 			Print the version of quayside, the commit that it was built from, and the platform.`),
 		Example: Examples(`quayside version -o json`),
-		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
+		RunE: func(*cobra.Command, []string) error {
+			return a.print(a.buildInfo(), func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
+		},
 	}
 	addOutput(cmd, a, nil, versionView{})
 	return cmd
@@ -32,13 +34,9 @@ type versionView struct {
 	Platform string `json:"platform"`
 }
 
-func (a *app) printVersion() error {
-	return a.print(a.buildInfo(), func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
-}
-
 // buildInfo returns the build information of this binary.
 func (a *app) buildInfo() versionView {
-	v := versionView{Version: a.version, Go: runtime.Version(), Platform: platformName()}
+	v := versionView{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -69,8 +67,6 @@ func (a *app) versionLine() string {
 	}
 	return fmt.Sprintf("quayside %s (%s%s, %s)\n", v.Version, from, v.Go, v.Platform)
 }
-
-func platformName() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // buildVersion returns the module version of this binary, or "devel".
 func buildVersion() string {

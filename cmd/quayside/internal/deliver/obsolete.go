@@ -169,10 +169,9 @@ func (b *Proposer) lockAt(rev *gitrepo.Revision) (*lockfile.File, error) {
 //   - main and the branch have equal blocks.
 //   - main does not pin the operator, unless both start and main list its leftover objects.
 func isSettled(main, start, branch *lockfile.File, operator string) bool {
-	ns, pkg, _ := strings.Cut(operator, "/")
-	now, pinned := main.Pin(ns, pkg)
-	before, _ := start.Pin(ns, pkg)
-	then, changed := branch.Pin(ns, pkg)
+	now, pinned := main.Operator(operator)
+	before, _ := start.Operator(operator)
+	then, changed := branch.Operator(operator)
 	_, left := start.LeavingOperator(operator)
 	_, leaves := main.LeavingOperator(operator)
 	switch {

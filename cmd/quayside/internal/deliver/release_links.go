@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"context"
-	"strings"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/diff"
@@ -24,16 +23,10 @@ func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string
 	}
 	out := map[string][]string{}
 	for _, key := range upgraded {
-		csv := csvs[key]
-		if csv == nil {
-			continue
+		if csv := csvs[key]; csv != nil {
+			old, _ := before.Operator(key)
+			out[key] = releaseLinks(csv, old.Version)
 		}
-		from := ""
-		if namespace, pkg, _ := strings.Cut(key, "/"); before != nil {
-			pin, _ := before.Pin(namespace, pkg)
-			from = pin.Version
-		}
-		out[key] = releaseLinks(csv, from)
 	}
 	return out, nil
 }

@@ -98,17 +98,11 @@ func (g *Base) objects(l *layer, o *overlay.Overlay) ([]diff.Object, map[string]
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, operators := slices.Clone(x.objects), x.operators
-	simple := x.simple && g.fleet.applyEdits(o, objects, x.indexes)
-	if !simple {
-		if objects, err = g.fleet.buildObjects(o, x.objects, x.indexes); err != nil {
-			return nil, nil, err
-		}
+	if objects := slices.Clone(x.objects); x.simple && g.fleet.applyEdits(o, objects, x.indexes) {
+		return objects, x.operators, nil
 	}
-	if !simple {
-		operators = operatorKeys(objects)
-	}
-	return objects, operators, nil
+	objects, err := g.fleet.buildObjects(o, x.objects, x.indexes)
+	return objects, operatorKeys(objects), err
 }
 
 // applyEdits applies the patches of an overlay to the objects in listed, in place. at has the index of each

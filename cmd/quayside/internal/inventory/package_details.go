@@ -71,9 +71,8 @@ func newPackageDetails(p *catalog.Package, today string) PackageDetails {
 	if err := p.LifecycleFaults(); err != nil {
 		v.LifecycleError = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	rows := newChannels(p)
-	for i, c := range p.Channels() {
-		v.Channels = append(v.Channels, ChannelDetails{rows[i], newChannelEntries(c, today)})
+	for _, c := range p.Channels() {
+		v.Channels = append(v.Channels, ChannelDetails{newChannel(p, c), newChannelEntries(c, today)})
 	}
 	return v
 }
@@ -177,21 +176,15 @@ type Channel struct {
 	ByVersion   bool   `json:"byVersion,omitempty" doc:"true if the author published no upgrade graph, so that upgrades follow the order of versions"`
 }
 
-func newChannels(p *catalog.Package) []Channel {
-	var rows []Channel
-	for _, c := range p.Channels() {
-		rows = append(rows, Channel{
-			Channel:     c.Name(),
-			Default:     c.Name() == p.DefaultChannel(),
-			Head:        c.Head().Name(),
-			Version:     headVersion(c),
-			Entries:     len(c.Entries()),
-			Catalog:     p.Catalog().ID().String(),
-			Deprecation: c.Deprecation(),
-			ByVersion:   c.ByVersion(),
-		})
+func newChannel(p *catalog.Package, c *catalog.Channel) Channel {
+	out := Channel{
+		Channel: c.Name(), Default: c.Name() == p.DefaultChannel(), Head: c.Head().Name(), Entries: len(c.Entries()),
+		Catalog: p.Catalog().ID().String(), Deprecation: c.Deprecation(), ByVersion: c.ByVersion(),
 	}
-	return rows
+	if b := c.Head().Bundle(); b != nil {
+		out.Version = b.VersionText()
+	}
+	return out
 }
 
 // Note returns the deprecation message of the channel, or "default" for the default channel. It adds "by
@@ -208,12 +201,4 @@ func (r Channel) Note() string {
 		notes = append(notes, "by version order")
 	}
 	return strings.Join(notes, ", ")
-}
-
-// headVersion returns the version of a channel's head, or "".
-func headVersion(c *catalog.Channel) string {
-	if b := c.Head().Bundle(); b != nil {
-		return b.VersionText()
-	}
-	return ""
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	comparing "github.com/quayside/quayside/cmd/quayside/internal/compare"
@@ -74,8 +73,7 @@ func (c *platformChecker) lowerConverted(ctx context.Context, lock *lockfile.Fil
 // removedObjects renders an operator for the target version. It returns the objects whose API is deprecated
 // (value false) or no longer served (value true), or nil if rendering fails.
 func (c *platformChecker) removedObjects(ctx context.Context, lock *lockfile.File, operator string) map[diff.Ref]bool {
-	namespace, pkg, _ := strings.Cut(operator, "/")
-	pin, ok := lock.Pin(namespace, pkg)
+	pin, ok := lock.Operator(operator)
 	if !ok {
 		return nil
 	}

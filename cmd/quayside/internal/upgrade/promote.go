@@ -164,17 +164,6 @@ func (s PromotionStep) closed(ctx context.Context, after, before *lockfile.File,
 	}), err
 }
 
-// targetPin returns the pin of an operator in the target environment.
-func (p *promotion) targetPin(key string) (lockfile.Pin, bool) { return findPin(p.problem.Read, key) }
-
-func findPin(f *lockfile.File, key string) (lockfile.Pin, bool) {
-	if f == nil {
-		return lockfile.Pin{}, false
-	}
-	ns, pkg, _ := strings.Cut(key, "/")
-	return f.Pin(ns, pkg)
-}
-
 // isSamePin reports whether two pins have the same bundle, by digest.
 func isSamePin(a, b lockfile.Pin) bool {
 	return a.Bundle == b.Bundle && a.BundleDigest() == b.BundleDigest()
@@ -193,7 +182,7 @@ func (p *promotion) selectOperators() error {
 	var faults diag.List
 	p.selected = map[string]bool{}
 	for _, key := range p.opt.Only {
-		if _, ok := findPin(p.from, key); !ok {
+		if _, ok := p.from.Operator(key); !ok {
 			faults.Addf(diag.Pos{}, "%s does not pin %s%s", p.From.Title, key, diag.DidYouMean(key, known))
 		}
 		p.selected[key] = true
@@ -230,7 +219,7 @@ func (p *promotion) applyGate(ctx context.Context) error {
 	p.seen = health.Observations(p.opt.Observed)
 	for _, pin := range p.from.Pins {
 		key := pin.Key()
-		now, pinned := p.targetPin(key)
+		now, pinned := p.problem.Read.Operator(key)
 		if _, kept := p.held[key]; kept || pinned && isSamePin(now, pin) {
 			continue
 		}
@@ -271,7 +260,7 @@ func (p *promotion) gateReason(pin lockfile.Pin) (resolve.HeldBack, string, erro
 
 // verdict evaluates the gate for an upstream pin.
 func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
-	clusters, err := p.From.clustersWith(pin.Key())
+	clusters, err := profile.ClustersThatGet(pin.Key(), p.From.Settings.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -284,8 +273,8 @@ func (p *promotion) verdict(pin lockfile.Pin) (*gate.Verdict, error) {
 // notUpgradeableReason returns a text that lists the clusters of the target environment in which
 // the operator reports that it is not upgradeable. It returns "" if there are no such clusters.
 func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
-	clusters, err := p.To.clustersWith(pin.Key())
-	now, ok := p.targetPin(pin.Key())
+	clusters, err := profile.ClustersThatGet(pin.Key(), p.To.Settings.Clusters)
+	now, ok := p.problem.Read.Operator(pin.Key())
 	if err != nil || !ok {
 		return ""
 	}
@@ -296,11 +285,6 @@ func (p *promotion) notUpgradeableReason(pin lockfile.Pin) string {
 		}
 	}
 	return ""
-}
-
-// clustersWith returns the clusters of an environment that get an operator.
-func (e *Environment) clustersWith(operator string) ([]string, error) {
-	return profile.ClustersThatGet(operator, e.Settings.Clusters)
 }
 
 // resolve resolves the target environment with the upstream pins.
@@ -322,7 +306,7 @@ func (p *promotion) resolve(ctx context.Context) (*workspace.Resolution, error) 
 // upstream bundle but different content, because this content was not tested upstream.
 func (p *promotion) refusal(ctx context.Context, namespace string, to *catalog.Bundle) string {
 	key := namespace + "/" + to.Package().Name()
-	theirs, there := findPin(p.from, key)
+	theirs, there := p.from.Operator(key)
 	switch s, stays := p.held[key]; {
 	case !there:
 		return "is not pinned in " + p.From.Title
@@ -379,8 +363,8 @@ func (p *promotion) upstreamLock() *lockfile.File {
 func (p *promotion) checkBundles(res *workspace.Resolution) error {
 	var faults diag.List
 	for _, pin := range res.Lock.Pins {
-		theirs, there := findPin(p.from, pin.Key())
-		if old, ok := p.targetPin(pin.Key()); ok && isSamePin(old, pin) || there && isSamePin(theirs, pin) {
+		theirs, there := p.from.Operator(pin.Key())
+		if old, ok := p.problem.Read.Operator(pin.Key()); ok && isSamePin(old, pin) || there && isSamePin(theirs, pin) {
 			continue
 		}
 		faults.Addf(diag.Pos{}, "%s: %s would become %s, which differs from the version observed in %s: run 'quayside resolve' in %s first",
@@ -417,9 +401,9 @@ func (p *promotion) rows(res *workspace.Resolution) []PromotionRow {
 }
 
 func (p *promotion) row(key string, res *workspace.Resolution) PromotionRow {
-	theirs, there := findPin(p.from, key)
-	old, had := p.targetPin(key)
-	now, has := findPin(res.Lock, key)
+	theirs, there := p.from.Operator(key)
+	old, had := p.problem.Read.Operator(key)
+	now, has := res.Lock.Operator(key)
 	row := PromotionRow{Operator: key, From: theirs.Version, Have: old.Version, Verdict: p.verdicts[key], Outcome: OutcomeKept}
 	s, stays := p.reasonToKeep(key)
 	switch {
@@ -473,7 +457,7 @@ func (p *promotion) explain(key string, theirs lockfile.Pin, res *workspace.Reso
 func (p *promotion) findRefused(pin lockfile.Pin, refused []string) (lockfile.Pin, bool) {
 	for todo, seen := []lockfile.Pin{pin}, map[string]bool{pin.Key(): true}; len(todo) > 0; todo = todo[1:] {
 		for _, r := range todo[0].Requires {
-			below, there := findPin(p.from, r.Pin)
+			below, there := p.from.Operator(r.Pin)
 			if !there || seen[r.Pin] {
 				continue
 			}

@@ -53,8 +53,7 @@ func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.P
 func closedWindows(ctx context.Context, p *workspace.Project, before, after *lockfile.File) (rules.Findings, error) {
 	found, err := compare.WindowFindings(ctx, p, before, after)
 	return slices.DeleteFunc(found, func(f rules.Finding) bool {
-		namespace, pkg, _ := strings.Cut(f.Subject, "/")
-		_, pinned := after.Pin(namespace, pkg)
+		_, pinned := after.Operator(f.Subject)
 		return f.Waived || !pinned
 	}), err
 }

@@ -76,8 +76,8 @@ type CheckedCatalog struct {
 // CheckCatalog reads and validates a whole catalog. text is the name of a catalog of the workspace,
 // a source as in spec.catalogs, a directory with a catalog or bundles, or an image. Paths are
 // relative to the project here. If the catalog is invalid, the error is a diag.List of all faults.
-func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) (CheckedCatalog, error) {
-	base, ref, known := p, p.workspaceCatalog(text), true
+func CheckCatalog(ctx context.Context, p, here *Project, text string) (CheckedCatalog, error) {
+	base, ref, known := p, workspaceCatalog(p, text), true
 	if ref == "" {
 		if _, err := p.policy(); err != nil {
 			return CheckedCatalog{}, err
@@ -113,7 +113,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 
 // workspaceCatalog returns the source of the workspace's catalog whose ID is text, or "" if there
 // is no such catalog.
-func (p *Project) workspaceCatalog(text string) source.Ref {
+func workspaceCatalog(p *Project, text string) source.Ref {
 	set, err := p.Declarations()
 	if err != nil {
 		return "" // code that needs the declarations reports the error

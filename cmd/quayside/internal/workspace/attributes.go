@@ -4,15 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 
-	"github.com/quayside/quayside/cmd/quayside/internal/fleet"
 	"github.com/quayside/quayside/cmd/quayside/internal/rules"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	setting "github.com/quayside/quayside/internal/settings"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // CheckAttributes returns an error for Git attributes that make files of the workspace differ
@@ -65,8 +64,8 @@ func (p *Opened) changedInCheckout() ([]rules.ChangedFiles, error) {
 // listAttributes returns the attributes files of the repository with their content. files contains
 // the attributes files, all manifests, and all files at or below the paths in whole. It skips
 // directories that Git ignores, unless they contain, or are in, a path in own.
-func (p *Opened) listAttributes(whole, own []string) (files []string, attributes []gitrepo.AttributeFile, err error) {
-	all, _ := p.Repository()
+func (r Root) listAttributes(whole, own []string) (files []string, attributes []gitrepo.AttributeFile, err error) {
+	all, _ := r.Repository()
 	ignored := gitrepo.NewIgnore()
 	err = fs.WalkDir(all, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -85,7 +84,7 @@ func (p *Opened) listAttributes(whole, own []string) (files []string, attributes
 			}
 			attributes = append(attributes, gitrepo.AttributeFile{Name: name, Dir: path.Dir(name), Data: data})
 			files = append(files, name)
-		case fleet.IsManifest(name) || isAnyWithin(name, whole):
+		case yamlnode.HasExtension(name) || isAnyWithin(name, whole):
 			files = append(files, name)
 		}
 		return nil
@@ -96,13 +95,4 @@ func (p *Opened) listAttributes(whole, own []string) (files []string, attributes
 // isAnyWithin reports whether a path is one of dirs, or is below one of them.
 func isAnyWithin(name string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return filetree.Within(name, dir) })
-}
-
-// fromWorkspace converts a path in the repository to a path relative to the workspace.
-func (p *Opened) fromWorkspace(name string) string {
-	rel, err := filepath.Rel(filepath.FromSlash(p.repoPath()), filepath.FromSlash(name))
-	if err != nil {
-		return name
-	}
-	return filepath.ToSlash(rel)
 }

@@ -141,7 +141,7 @@ type CatalogOptions struct {
 
 // OpenCatalogs opens catalogs. The result contains unreadable catalogs, marked as broken. The resolver
 // decides whether they are an error.
-func (p *Project) OpenCatalogs(ctx context.Context, cats []cache.CatalogSpec, opt CatalogOptions) (*cache.CatalogSet, error) {
+func (p *Registries) OpenCatalogs(ctx context.Context, cats []cache.CatalogSpec, opt CatalogOptions) (*cache.CatalogSet, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err

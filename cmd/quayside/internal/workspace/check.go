@@ -60,7 +60,7 @@ func (pr *Problem) Check(ctx context.Context, scope CheckScope) (*resolve.Verdic
 	if len(v.Stale) > 0 {
 		return v, errors.Join(&resolve.StaleError{Reasons: v.Stale}, broken)
 	}
-	return v, errors.Join(broken, pr.project.checkSigners(ctx, pr.Lock, pr.Unattended))
+	return v, errors.Join(broken, checkSigners(ctx, &pr.project.Registries, pr.Lock, pr.Unattended))
 }
 
 // judgeChecked evaluates the rules about the lock. It adds warnings to v.Warnings, and returns errors as broken.
@@ -190,7 +190,7 @@ func isBundleField(field string) bool {
 // fields to v.Stale, and returns r with the fields that are still unchecked. If the content is
 // unreadable, it returns r unchanged; rendering reports the error.
 func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin, r resolve.Reason, v *resolve.Verdict) resolve.Reason {
-	content, err := pr.readPin(ctx, c, pin)
+	content, err := readPin(ctx, pr.contents, c, pin)
 	if err != nil {
 		return r
 	}
@@ -226,7 +226,7 @@ func (pr *Problem) confirmPin(ctx context.Context, c *Contents, pin lockfile.Pin
 
 // readPin returns a pin with only the fields that come from the content of the given pin. The field
 // Bundle is empty if the content lacks the bundle's name and version.
-func (pr *Problem) readPin(ctx context.Context, c *Contents, pin lockfile.Pin) (p lockfile.Pin, err error) {
+func readPin(ctx context.Context, facts *contentFacts, c *Contents, pin lockfile.Pin) (p lockfile.Pin, err error) {
 	if of, ok := format.Find(pin.Format); ok {
 		files, err := c.openPublished(ctx, pin)
 		if err != nil {
@@ -236,7 +236,7 @@ func (pr *Problem) readPin(ctx context.Context, c *Contents, pin lockfile.Pin) (
 		if err != nil {
 			return p, err
 		}
-		apis, err := pr.providedAPIs(ctx, c, pin)
+		apis, err := facts.providedAPIs(ctx, c, pin)
 		if err != nil {
 			return p, err
 		}

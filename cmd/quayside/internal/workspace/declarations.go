@@ -199,8 +199,8 @@ func (p *Opened) unreadReason(set *declare.Set, s *survey.Survey, d survey.Decla
 
 // unlistedReason returns the reason why a file in dir is not read: the kustomization in dir does
 // not list it.
-func (p *Opened) unlistedReason(dir string) string {
-	return fmt.Sprintf("is not listed by the kustomization %q", p.fromWorkspace(dir))
+func (r Root) unlistedReason(dir string) string {
+	return fmt.Sprintf("is not listed by the kustomization %q", r.fromWorkspace(dir))
 }
 
 // Proposal is a proposal for spec.declarations in a new workspace.

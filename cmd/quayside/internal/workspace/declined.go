@@ -20,7 +20,7 @@ func findReverted(ctx context.Context, pr *Problem, res *resolve.Result, known m
 	}
 	notReverted = map[string]bool{}
 	for _, pin := range res.Lock.Pins {
-		old, pinned := pr.pin(pin.Key())
+		old, pinned := pr.Lock.Operator(pin.Key())
 		if !pinned || pr.IsNamed(pin.Key()) || resolve.IsHeld(res.Held, pin.Key()) || old.CompareVersions(pin) >= 0 {
 			continue
 		}

@@ -46,7 +46,7 @@ func directID(namespace string, sub declare.Subscription) catalog.ID {
 // openDirectBundles opens the bundles that subscriptions name. An unreadable bundle is marked as
 // broken if the lock pins it; otherwise it is an error with the position of the subscription. A
 // missing required signature is always an error, except in an unattended run.
-func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locked *lockfile.File, req Request) ([]directBundle, error) {
+func openDirectBundles(ctx context.Context, p *Registries, set *declare.Set, locked *lockfile.File, req Request) ([]directBundle, error) {
 	var out []directBundle
 	var faults diag.List
 	for _, sub := range set.Subscriptions {
@@ -61,7 +61,7 @@ func (p *Project) openDirectBundles(ctx context.Context, set *declare.Set, locke
 		src := cache.CatalogSpec{Source: source.BundleRef(sub.Bundle), ID: directID(cmp.Or(sub.Namespace, known.Namespace), sub), Pos: sub.At(declare.FieldBundle)}
 		src.At = lockedRef(at, src)
 		p.Log.Progress("reading bundle %s", sub.Bundle)
-		d, err := p.openDirectBundle(ctx, sub, src)
+		d, err := openDirectBundle(ctx, p, sub, src)
 		var unsigned *trust.Error
 		switch {
 		case err != nil && inLock && (req.Unattended || !errors.As(err, &unsigned)):
@@ -91,7 +91,7 @@ func directPin(lock *lockfile.File, sub declare.Subscription) (lockfile.Pin, boo
 	return lockfile.Pin{}, false
 }
 
-func (p *Project) openDirectBundle(ctx context.Context, sub declare.Subscription, src cache.CatalogSpec) (directBundle, error) {
+func openDirectBundle(ctx context.Context, p *Registries, sub declare.Subscription, src cache.CatalogSpec) (directBundle, error) {
 	d := directBundle{key: sub.Key(), target: sub, source: src}
 	c, err := source.Open(ctx, p.Resolver(), src.At)
 	if err != nil {
@@ -144,7 +144,7 @@ func ReadNamedBundle(ctx context.Context, p *Project, text string) (NamedBundle,
 		out.Ref = "dir:" + strings.TrimPrefix(path.Clean(strings.TrimPrefix(text, "dir:")), "./")
 	}
 	sub := declare.Subscription{Dialect: declare.Quayside, Bundle: out.Ref}
-	d, err := p.openDirectBundle(ctx, sub, cache.CatalogSpec{Source: source.BundleRef(out.Ref), At: source.BundleRef(out.Ref)})
+	d, err := openDirectBundle(ctx, &p.Registries, sub, cache.CatalogSpec{Source: source.BundleRef(out.Ref), At: source.BundleRef(out.Ref)})
 	if err != nil {
 		return NamedBundle{}, err
 	}

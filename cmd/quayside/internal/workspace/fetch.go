@@ -137,10 +137,7 @@ func (c *Contents) AddDigest(ctx context.Context, p lockfile.Pin, before *lockfi
 
 // previousPin returns the pin of the same bundle from the same catalog in before, which may be nil.
 func previousPin(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
-	if before == nil {
-		return lockfile.Pin{}, false
-	}
-	old, ok := before.Pin(p.Namespace, p.Package)
+	old, ok := before.Operator(p.Key())
 	if !ok || old.Bundle != p.Bundle || old.Catalog.ID != p.Catalog.ID {
 		return lockfile.Pin{}, false
 	}

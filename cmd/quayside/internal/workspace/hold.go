@@ -29,7 +29,7 @@ import (
 // environment, the copy also rejects bundles that spec.promotion does not allow to be promoted.
 func (pr *Problem) HoldBack(files ...*health.Summary) (*Problem, error) {
 	out := *pr
-	files, ofUpstream := pr.splitObserved(files)
+	files, ofUpstream := splitObserved(files, pr.upstream)
 	if len(ofUpstream) > 0 {
 		out.Options.Objection = pr.objectUnproven(ofUpstream)
 	}
@@ -67,10 +67,10 @@ func (pr *Problem) Hold(holds []resolve.Hold) *Problem {
 }
 
 // splitObserved separates the observations of the upstream environment from the observations of other
-// environments.
-func (pr *Problem) splitObserved(files []*health.Summary) (others, ofUpstream []*health.Summary) {
+// environments. upstream may be nil.
+func splitObserved(files []*health.Summary, upstream *rules.Upstream) (others, ofUpstream []*health.Summary) {
 	for _, f := range files {
-		if pr.upstream != nil && f.Environment == pr.upstream.Title {
+		if upstream != nil && f.Environment == upstream.Title {
 			ofUpstream = append(ofUpstream, f)
 		} else {
 			others = append(others, f)

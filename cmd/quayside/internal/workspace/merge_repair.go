@@ -33,11 +33,11 @@ func WithoutConflict(p *Project) (*Project, error) {
 	if err != nil || !lockfile.HasConflict(data) {
 		return p, nil //nolint:nilerr // the code that needs the lock reports the error
 	}
-	clone, merges, err := p.merges()
-	if err != nil || len(merges) == 0 || !merges[0].Open {
+	clone, found, err := merges(p)
+	if err != nil || len(found) == 0 || !found[0].Open {
 		return p, err
 	}
-	head := merges[0].Sides[0]
+	head := found[0].Sides[0]
 	if data, err = readOptional(head, clone.Path(LockFile)); err != nil {
 		return nil, err
 	}
@@ -101,12 +101,12 @@ func (r mergeRepair) explain(changes []Change) []Change {
 // It returns the pins that were downgraded and, if the merge is not committed yet, the pins that
 // are missing. It also returns warnings about locks that cannot be compared. lock may be nil.
 func compareSides(p *Project, lock *lockfile.File) (downgrades, removed []lockfile.Downgrade, notCompared []diag.Warning) {
-	clone, merges, err := p.merges()
+	clone, found, err := merges(p)
 	if err != nil {
 		return nil, nil, []diag.Warning{notComparedWarning(err)}
 	}
-	for _, merge := range merges {
-		sides, base, err := p.readSides(clone, merge)
+	for _, merge := range found {
+		sides, base, err := readSides(clone, merge)
 		if err != nil {
 			notCompared = append(notCompared, notComparedWarning(err))
 			continue
@@ -131,7 +131,7 @@ func notComparedWarning(err error) diag.Warning {
 
 // merges returns the clone of the workspace, and the merges, rebases and cherry-picks in its work
 // tree. Without a repository, both results are nil.
-func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
+func merges(p *Project) (*Clone, []gitrepo.Merge, error) {
 	clone, err := p.Clone()
 	if errors.Is(err, gitrepo.ErrNone) {
 		return nil, nil, nil
@@ -146,12 +146,12 @@ func (p *Project) merges() (*Clone, []gitrepo.Merge, error) {
 // readSides returns the locks of the commits that a merge combined, and the lock of their common base.
 // If a commit did not change the lock, its element is nil. If the work tree already has the same lock
 // as every commit that changed it, there is nothing to compare, and readSides returns nil.
-func (p *Project) readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile.Side, base *lockfile.File, err error) {
+func readSides(clone *Clone, merge gitrepo.Merge) (sides []lockfile.Side, base *lockfile.File, err error) {
 	if merge.Open && merge.Base == nil {
 		return nil, nil, fmt.Errorf("this clone has no common ancestor of %s and %s", merge.Sides[0].Name(), merge.Sides[1].Name())
 	}
 	name := clone.Path(LockFile)
-	current, err := p.Read(LockFile)
+	current, err := clone.Project.Read(LockFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
@@ -201,17 +201,13 @@ func readOptional(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// describeDowngrade returns the message for a downgraded pin, without the operator.
-func describeDowngrade(l lockfile.Downgrade) string {
-	return fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
-		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
-}
-
 // downgradeReasons returns a reason to reject the lock for each downgraded pin.
 func downgradeReasons(lowered []lockfile.Downgrade) []resolve.Reason {
 	var out []resolve.Reason
 	for _, l := range lowered {
-		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: describeDowngrade(l)})
+		text := fmt.Sprintf("is locked at %s, which is lower than %s in %s: run 'quayside resolve --upgrade=%s@%s', or accept the lower version with 'quayside resolve --allow-downgrade'",
+			l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
+		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: text})
 	}
 	return out
 }

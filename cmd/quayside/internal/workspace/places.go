@@ -67,14 +67,14 @@ func (p *Opened) NewDeclarations(to string) ([]DeclarationPath, error) {
 
 // namedDeclarations returns the element of all whose path is name. If there is none, the error
 // message starts with label.
-func (p *Opened) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
+func (r Root) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
 	var names []string
 	for _, d := range all {
 		if names = append(names, d.Path); d.Path == name {
 			return []DeclarationPath{d}, nil
 		}
 	}
-	if p.hasKustomization(name) {
+	if r.hasKustomization(name) {
 		return nil, fmt.Errorf("%s: built by a kustomization: edit the kustomization by hand, or choose another path of spec.declarations", label)
 	}
 	return nil, fmt.Errorf("%s: not one of spec.declarations (%s)%s", label, strings.Join(names, ", "), diag.DidYouMean(name, names))
@@ -82,8 +82,8 @@ func (p *Opened) namedDeclarations(all []DeclarationPath, name, label string) ([
 
 // declarationPath looks up an entry of spec.declarations. It returns false if declarations cannot
 // be written to it.
-func (p *Opened) declarationPath(entry string) (DeclarationPath, bool, error) {
-	files, in := p.Repository()
+func (r Root) declarationPath(entry string) (DeclarationPath, bool, error) {
+	files, in := r.Repository()
 	full := path.Join(in, entry)
 	if !fs.ValidPath(full) {
 		return DeclarationPath{}, false, nil
@@ -95,7 +95,7 @@ func (p *Opened) declarationPath(entry string) (DeclarationPath, bool, error) {
 	case err != nil:
 		return DeclarationPath{}, false, err
 	case info.IsDir():
-		return DeclarationPath{Path: entry}, !p.hasKustomization(entry), nil
+		return DeclarationPath{Path: entry}, !r.hasKustomization(entry), nil
 	default:
 		return DeclarationPath{Path: entry, IsFile: true}, info.Mode().IsRegular(), nil
 	}

@@ -116,7 +116,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	bundles, err := p.openDirectBundles(ctx, set, read, req)
+	bundles, err := openDirectBundles(ctx, &p.Registries, set, read, req)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func ReadProblem(ctx context.Context, p *Project, req Request) (*Problem, error)
 	if req.RepairMerge {
 		pr.Lock, pr.merge = repairMerge(p, pr.Lock, set, opt)
 	}
-	if pr.Index, err = p.readIndex(ctx, pr, bundles, resolve.Scope(declared, pr.Lock, opt), req.Fresh); err != nil {
+	if pr.Index, err = pr.readIndex(ctx, bundles, resolve.Scope(declared, pr.Lock, opt), req.Fresh); err != nil {
 		return nil, err
 	}
 	if pr.Declared, err = resolve.Namespaced(pr.Index, declared, read, opt); err != nil {
@@ -186,7 +186,7 @@ func completeOptions(p *Project, req Request, lock *lockfile.File, set *declare.
 
 // readIndex reads the parts of the catalogs that the resolution needs, and adds the direct bundles.
 // It also updates those pins of pr whose content has changed in a local catalog.
-func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
+func (pr *Problem) readIndex(ctx context.Context, bundles []directBundle, scope catalog.Needs, fresh bool) (*catalog.Index, error) {
 	locked := pr.Read
 	switch {
 	case fresh:
@@ -194,7 +194,7 @@ func (p *Project) readIndex(ctx context.Context, pr *Problem, bundles []directBu
 	case len(pr.merge.restored) > 0:
 		locked = pr.Lock
 	}
-	sh, err := p.OpenCatalogs(ctx, pr.catalogs, CatalogOptions{Locked: locked, Digests: true, Unsigned: pr.Unattended})
+	sh, err := pr.project.OpenCatalogs(ctx, pr.catalogs, CatalogOptions{Locked: locked, Digests: true, Unsigned: pr.Unattended})
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func newResolution(ctx context.Context, pr *Problem, res *resolve.Result) (*Reso
 
 // allWarnings returns the warnings of the resolver, of the problem, and about holds. They are sorted.
 func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.Warning {
-	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), pr.holdWarnings(holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
+	return diag.SortWarnings(slices.Concat(withoutHeldWarnings(ws, holds), holdWarnings(pr.Lock, holds), pr.merge.notCompared, pr.unread.warnings(pr.Unattended)))
 }
 
 // addDigests returns lock with content digests and signers for all pins. It reuses the digest in the problem's
@@ -95,7 +95,7 @@ func (pr *Problem) allWarnings(ws []diag.Warning, holds []resolve.Hold) []diag.W
 func addDigests(ctx context.Context, pr *Problem, lock *lockfile.File) (*lockfile.File, error) {
 	out, err := pinContents(ctx, pr.project, lock, pr.Lock)
 	if err == nil {
-		out, err = pr.project.addSigners(ctx, out, pr.Lock, pr.Unattended)
+		out, err = addSigners(ctx, &pr.project.Registries, out, pr.Lock, pr.Unattended)
 	}
 	switch {
 	case err != nil && pr.Unattended:

@@ -38,6 +38,15 @@ func (r Root) readShared(name string) (shown string, data []byte, err error) {
 	return shown, data, err
 }
 
+// allFromWorkspace converts paths in the repository to paths relative to the workspace.
+func (r Root) allFromWorkspace(names []string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, r.fromWorkspace(name))
+	}
+	return out
+}
+
 // fromWorkspace converts a path in the repository to a path relative to the workspace.
 func (r Root) fromWorkspace(name string) string {
 	rel, err := filepath.Rel(filepath.FromSlash(r.repoPath()), filepath.FromSlash(name))

@@ -165,7 +165,7 @@ func (u *Upgrades) WhyNotProposed(operator string, holds []resolve.Hold) string 
 	if _, leaves := pr.Read.LeavingOperator(operator); leaves {
 		return operator + ": its removal was not observed in every cluster"
 	}
-	pin, pinned := pr.pin(operator)
+	pin, pinned := pr.Lock.Operator(operator)
 	switch {
 	case !pinned:
 		return operator + ": it is not in the lock"

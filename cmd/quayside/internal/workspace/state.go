@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/quayside/quayside/catalog"
@@ -102,7 +101,7 @@ func (p *Opened) stored(dir string) rules.Other {
 	return rules.Other{
 		Dir: dir, Settings: w,
 		Lock:     sync.OnceValues(func() (*lockfile.File, error) { return root.ReadLock(LockFile) }),
-		Declared: sync.OnceValues(func() (*declare.Set, error) { return p.declaredIn(root) }),
+		Declared: sync.OnceValues(func() (*declare.Set, error) { return declaredIn(root, p.Env) }),
 		Tree: func() (*filetree.Tree, error) {
 			w, err := w()
 			if err != nil {
@@ -130,9 +129,8 @@ func WarnStale(ctx context.Context, p *Project) []diag.Warning {
 	return found.Warnings()
 }
 
-// declaredIn returns the declarations of another workspace.
-func (p *Opened) declaredIn(root Root) (*declare.Set, error) {
-	env := p.Env
+// declaredIn returns the declarations of another workspace. It logs nothing.
+func declaredIn(root Root, env Env) (*declare.Set, error) {
 	env.Log = nil
 	other, err := Open(root, env)
 	if err != nil {
@@ -156,13 +154,13 @@ func completeDeclarations(p *Project, lock *lockfile.File) (*declare.Set, error)
 }
 
 // past returns a function that returns the history of another workspace's lock. It returns nil without Git.
-func (p *Opened) past(ctx context.Context) func(rules.Other) (*rules.Past, error) {
-	repo, _, err := p.OpenRepo()
-	if err != nil && p.rev == nil {
+func (r Root) past(ctx context.Context) func(rules.Other) (*rules.Past, error) {
+	repo, _, err := r.OpenRepo()
+	if err != nil && r.rev == nil {
 		return nil
 	}
 	return func(o rules.Other) (*rules.Past, error) {
-		tip := p.rev
+		tip := r.rev
 		if tip == nil && !repo.HasCommits() {
 			return rules.ParsePast(nil, false), nil
 		}
@@ -244,8 +242,8 @@ func unfitByLock(lock *lockfile.File, openShift string) []diag.Warning {
 
 // ignored returns the names of files that Git ignores and does not track. If the program git is
 // missing, it returns nil.
-func (p *Opened) ignored(ctx context.Context, names []string) []string {
-	repo, prefix, err := p.OpenRepo()
+func (r Root) ignored(ctx context.Context, names []string) []string {
+	repo, prefix, err := r.OpenRepo()
 	if err != nil {
 		return nil
 	}
@@ -262,8 +260,8 @@ func (p *Opened) ignored(ctx context.Context, names []string) []string {
 
 // headLock returns the lock of HEAD, or nil if there is none. It also returns nil during an uncommitted
 // merge, because resolving then restores pins of both sides.
-func (p *Opened) headLock() *lockfile.File {
-	repo, prefix, err := p.OpenRepo()
+func (r Root) headLock() *lockfile.File {
+	repo, prefix, err := r.OpenRepo()
 	if err != nil {
 		return nil
 	}
@@ -283,8 +281,8 @@ func (p *Opened) headLock() *lockfile.File {
 }
 
 // HasDeletedLock reports whether HEAD has a lock of the workspace that the work tree lacks.
-func (p *Opened) HasDeletedLock() bool {
-	return p.rev == nil && p.Configured() && !p.exists(LockFile) && p.headLock() != nil
+func (r Root) HasDeletedLock() bool {
+	return r.rev == nil && r.Configured() && !r.exists(LockFile) && r.headLock() != nil
 }
 
 // judgeLock evaluates the rules about lock. unfit are the warnings about operators that cannot run.
@@ -306,9 +304,8 @@ func (pr *Problem) judgeNewLock(ctx context.Context, lock *lockfile.File, unfit 
 		return append(found.WhileWriting(), ofFollowers...), err
 	}
 	known := slices.DeleteFunc(slices.Clone(unfit), func(w diag.Warning) bool {
-		namespace, pkg, _ := strings.Cut(w.Subject, "/")
-		old, had := pr.Read.Pin(namespace, pkg)
-		pin, _ := lock.Pin(namespace, pkg)
+		old, had := pr.Read.Operator(w.Subject)
+		pin, _ := lock.Operator(w.Subject)
 		imported := old.InstallMode == "" // imported from a cluster, in which the operator already runs with these settings
 		return !had || !imported && (old.InstallMode != pin.InstallMode || !slices.Equal(old.WatchNamespaces, pin.WatchNamespaces))
 	})

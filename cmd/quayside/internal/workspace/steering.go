@@ -134,9 +134,9 @@ func checkParent(repo fs.FS, dir, output string, inside bool, want *filetree.Tre
 	return out, nil
 }
 
-// listLinks returns the paths in the tree that are neither regular files nor directories.
-func (p *Opened) listLinks() ([]string, error) {
-	dir, err := p.lookup(p.Settings.OutputDir())
+// listLinks returns the paths in a directory that are neither regular files nor directories.
+func (r Root) listLinks(dir string) ([]string, error) {
+	f, err := r.lookup(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -144,7 +144,7 @@ func (p *Opened) listLinks() ([]string, error) {
 		return nil, err
 	}
 	var out []string
-	err = fs.WalkDir(dir.FS, ".", func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(f.FS, ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
 			out = append(out, name)
 		}

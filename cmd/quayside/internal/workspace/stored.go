@@ -43,10 +43,10 @@ func (pr *Problem) findStored(ctx context.Context, next *lockfile.File) (holds [
 	}
 	defer c.Close()
 	for _, s := range steps {
-		before, err := pr.readCRDs(ctx, c, s.before)
+		before, err := readCRDs(ctx, c, s.before, pr.Read)
 		var after map[string]k8s.CRD
 		if err == nil {
-			after, err = pr.readCRDs(ctx, c, s.after)
+			after, err = readCRDs(ctx, c, s.after, pr.Read)
 		}
 		if err != nil {
 			notChecked = append(notChecked, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: dropped stored versions could not be checked: %v", s.after.Key(), err)})
@@ -95,9 +95,9 @@ func (pr *Problem) packageUpgrades(next *lockfile.File) []packageUpgrade {
 	return slices.DeleteFunc(out, func(s packageUpgrade) bool { return len(s.upgraded) == 0 || s.before.Bundle == s.after.Bundle })
 }
 
-// readCRDs returns the CRDs in the bundle of a pin, by name, without their schemas.
-func (pr *Problem) readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin) (map[string]k8s.CRD, error) {
-	pin, err := c.AddDigest(ctx, pin, pr.Read)
+// readCRDs returns the CRDs in the bundle of a pin, by name, without their schemas. before is the previous lock.
+func readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin, before *lockfile.File) (map[string]k8s.CRD, error) {
+	pin, err := c.AddDigest(ctx, pin, before)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (pr *Problem) isVersionUnused(s packageUpgrade, definition, version string)
 // predicate in is true for every observation.
 func (pr *Problem) allObserved(s packageUpgrade, is func(health.OperatorHealth) bool) bool {
 	for _, pin := range s.upgraded {
-		clusters, err := pr.project.clustersWith(pin)
+		clusters, err := profile.ClustersThatGet(pin.Key(), pr.project.Settings.Clusters)
 		if err != nil || len(clusters) == 0 {
 			return false
 		}
@@ -190,12 +190,6 @@ func (pr *Problem) observation(cluster string, pin lockfile.Pin) (health.Operato
 		}
 	}
 	return health.OperatorHealth{}, false
-}
-
-// clustersWith returns the names of the clusters that get the operator of a pin, in the order
-// of the settings.
-func (p *Project) clustersWith(pin lockfile.Pin) ([]string, error) {
-	return profile.ClustersThatGet(pin.Key(), p.Settings.Clusters)
 }
 
 // nextStorage returns the migration step that must be done next, before the upgrade. It returns nil if the

@@ -152,10 +152,7 @@ func (p *Project) warnUnread() []diag.Warning {
 		out = append(out, diag.Warning{Pos: p.fromRepository(a.Pos), Code: "not-declared", Msg: fmt.Sprintf("%s applies %q, which contains declarations that quayside does not read: add it to spec.declarations", a.Entry.By, p.fromWorkspace(a.Dir))})
 	}
 	if len(others) > 0 && errGit == nil {
-		var dirs []string
-		for _, dir := range survey.Dirs(others) {
-			dirs = append(dirs, p.fromWorkspace(dir))
-		}
+		dirs := p.allFromWorkspace(survey.Dirs(others))
 		msg := fmt.Sprintf("the repository has %s that no workspace reads, in %s: run 'quayside declarations'", diag.Count(len(others), "declaration"), diag.Some(dirs, 5))
 		out = append(out, diag.Warning{Pos: p.Settings.At("spec.declarations"), Code: "not-declared", Msg: msg})
 	}
@@ -181,10 +178,7 @@ func (p *Opened) warnChanged(s *survey.Survey, declared []string) []diag.Warning
 			})
 		}
 		if len(kustomizations) > 0 {
-			var names []string
-			for _, dir := range kustomizations {
-				names = append(names, p.fromWorkspace(dir))
-			}
+			names := p.allFromWorkspace(kustomizations)
 			out = append(out, diag.Warning{
 				Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "changed-later",
 				Msg: fmt.Sprintf("%s is only a base, which kustomizations change: in spec.declarations, list the kustomization that the cluster gets instead: %s", d.Path, diag.Some(names, 5)),
@@ -225,8 +219,8 @@ func (p *Project) hintNamespaces(set *declare.Set, faults error) error {
 }
 
 // fromRepository converts a position in the repository to a position relative to the workspace.
-func (p *Opened) fromRepository(pos diag.Pos) diag.Pos {
-	pos.File = p.fromWorkspace(pos.File)
+func (r Root) fromRepository(pos diag.Pos) diag.Pos {
+	pos.File = r.fromWorkspace(pos.File)
 	return pos
 }
 
@@ -251,10 +245,7 @@ func (p *Project) errUnreadDeclarations() error {
 	if len(readable) == 0 {
 		return p.errObstacles(unread)
 	}
-	var dirs []string
-	for _, dir := range survey.Dirs(readable) {
-		dirs = append(dirs, p.fromWorkspace(dir))
-	}
+	dirs := p.allFromWorkspace(survey.Dirs(readable))
 	at := p.Settings.At("spec.declarations")
 	return &NothingReadError{Faults: diag.Hintf(at, fmt.Sprintf("set spec.declarations to [%s] in %s", strings.Join(dirs, ", "), settings.FileName),
 		"nothing is declared here, but the repository has declarations in %s", strings.Join(dirs, ", "))}
@@ -262,11 +253,11 @@ func (p *Project) errUnreadDeclarations() error {
 
 // errObstacles returns an error if operators are declared only in templates and other text that
 // cannot be read.
-func (p *Opened) errObstacles(list []survey.Declaration) error {
+func (r Root) errObstacles(list []survey.Declaration) error {
 	var faults diag.List
 	for _, d := range list {
-		if _, _, err := p.OpenRepo(); err == nil && d.IsOperator() {
-			faults = append(faults, &diag.Error{Pos: p.fromRepository(d.Pos), Msg: strings.TrimSpace(d.Kind+" "+d.Name) + " " + d.Obstacle})
+		if _, _, err := r.OpenRepo(); err == nil && d.IsOperator() {
+			faults = append(faults, &diag.Error{Pos: r.fromRepository(d.Pos), Msg: strings.TrimSpace(d.Kind+" "+d.Name) + " " + d.Obstacle})
 		}
 	}
 	if len(faults) == 0 {

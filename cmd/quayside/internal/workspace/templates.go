@@ -78,7 +78,7 @@ func findTemplates(ctx context.Context, pr *Problem, res *resolve.Result) (templ
 			defer c.Close()
 		}
 		pr.project.Log.Progress("reading %s", p.Bundle)
-		err := f.add(ctx, pr, c, of, p, pr.offeredAPIs(res.Partial, p))
+		err := f.add(ctx, pr, c, of, p, offeredAPIs(pr.project.Settings.Provides.APIs, res.Partial, p))
 		if err != nil && pr.Options.KeepGoing && !resolve.IsHeld(res.Held, p.Key()) {
 			f.holds, err = addUnreadable(pr, f.holds, res.Partial, p, "cannot be rendered", err)
 		}
@@ -99,9 +99,9 @@ func ofOperator(operator string, err error) error {
 }
 
 // offeredAPIs returns the APIs that the cluster of a pin has in addition to the APIs of Kubernetes, sorted.
-// The other pins and spec.provides offer such APIs. An API is "group/version" or "group/version/Kind".
-func (pr *Problem) offeredAPIs(lock *lockfile.File, of lockfile.Pin) []string {
-	out := slices.Clone(pr.project.Settings.Provides.APIs)
+// The other pins and spec.provides (provided) offer such APIs. An API is "group/version" or "group/version/Kind".
+func offeredAPIs(provided []string, lock *lockfile.File, of lockfile.Pin) []string {
+	out := slices.Clone(provided)
 	for _, p := range lock.Pins {
 		if p.Key() == of.Key() {
 			continue
@@ -131,19 +131,16 @@ func newContentFacts() *contentFacts {
 // add adds the facts about one pin. If the content of an unchanged pin can no longer be read, it uses the facts
 // in the lock.
 func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of format.Format, p lockfile.Pin, offered []string) error {
-	var old lockfile.Pin
-	if pr.Lock != nil {
-		old, _ = pr.Lock.Pin(p.Namespace, p.Package)
-	}
-	p, err := pr.withDigest(ctx, c, p)
+	old, _ := pr.Lock.Operator(p.Key())
+	p, err := pr.contents.withDigest(ctx, c, p, pr.Lock)
 	if err != nil {
 		return err
 	}
 	t := *cmp.Or(p.Template, &lockfile.Template{})
-	asked, err := pr.askedAPIs(ctx, c, of, p, offered)
+	asked, err := pr.contents.askedAPIs(ctx, c, of, p, offered)
 	if err == nil {
 		t.APIVersions = asked
-		if pr.excludes(p) {
+		if pr.contents.excludes(p, pr.Options) {
 			return nil // the resolver chooses another bundle
 		}
 	}
@@ -159,29 +156,29 @@ func (f *templateFacts) add(ctx context.Context, pr *Problem, c *Contents, of fo
 	case err != nil:
 		return err
 	}
-	apis, err := pr.providedAPIs(ctx, c, p)
+	apis, err := pr.contents.providedAPIs(ctx, c, p)
 	f.addAPIs(p, apis)
 	return err
 }
 
-// withDigest returns a pin with the digest of its content.
-func (pr *Problem) withDigest(ctx context.Context, c *Contents, p lockfile.Pin) (lockfile.Pin, error) {
+// withDigest returns a pin with the digest of its content. before is the previous lock; it may be nil.
+func (f *contentFacts) withDigest(ctx context.Context, c *Contents, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
 	key := bundleKey{p.Catalog.ID, p.Package, p.Bundle}
-	if known, ok := pr.contents.digests[key]; ok && p.BundleDigest() == "" {
+	if known, ok := f.digests[key]; ok && p.BundleDigest() == "" {
 		p.Image, p.ContentDigest, p.Commit = known.Image, known.ContentDigest, known.Commit
 		return p, nil
 	}
-	p, err := c.AddDigest(ctx, p, pr.Lock)
+	p, err := c.AddDigest(ctx, p, before)
 	if err == nil {
-		pr.contents.digests[key] = p
+		f.digests[key] = p
 	}
 	return p, err
 }
 
 // askedAPIs returns the APIs in offered on which the objects of a pin may depend.
-func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format, p lockfile.Pin, offered []string) ([]string, error) {
+func (f *contentFacts) askedAPIs(ctx context.Context, c *Contents, of format.Format, p lockfile.Pin, offered []string) ([]string, error) {
 	key := string(p.BundleDigest()) + " " + strings.Join(offered, " ")
-	if apis, known := pr.contents.asked[key]; known {
+	if apis, known := f.asked[key]; known {
 		return apis, nil
 	}
 	files, err := c.openPublished(ctx, p)
@@ -190,10 +187,10 @@ func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format,
 	}
 	apis, err := of.Asks(files, offered)
 	if err == nil {
-		pr.contents.asked[key] = apis
+		f.asked[key] = apis
 		var m format.Metadata
 		m, err = of.Metadata(files)
-		pr.contents.supports[string(p.BundleDigest())] = m.Kubernetes
+		f.supports[string(p.BundleDigest())] = m.Kubernetes
 	}
 	return apis, err
 }
@@ -201,18 +198,18 @@ func (pr *Problem) askedAPIs(ctx context.Context, c *Contents, of format.Format,
 // excludes reports whether the content of a pin, which has been read, excludes the Kubernetes version of a
 // cluster that gets the operator, although the catalog allows that version. It returns true only once for each
 // bundle. The resolver then runs again and avoids the bundle.
-func (pr *Problem) excludes(p lockfile.Pin) bool {
-	versions, key := pr.contents.supports[string(p.BundleDigest())], bundleKey{p.Catalog.ID, p.Package, p.Bundle}
-	if _, known := pr.contents.excluded[key]; known {
+func (f *contentFacts) excludes(p lockfile.Pin, opt resolve.Options) bool {
+	versions, key := f.supports[string(p.BundleDigest())], bundleKey{p.Catalog.ID, p.Package, p.Bundle}
+	if _, known := f.excluded[key]; known {
 		return false
 	}
-	clusters := pr.Options.Clusters
+	clusters := opt.Clusters
 	if len(clusters) == 0 {
-		clusters = []resolve.Cluster{{KubernetesVersion: pr.Options.KubernetesVersion, Gets: func(string) bool { return true }}}
+		clusters = []resolve.Cluster{{KubernetesVersion: opt.KubernetesVersion, Gets: func(string) bool { return true }}}
 	}
 	for _, c := range clusters {
 		if c.Gets(p.Key()) && !resolve.SupportsKubernetes(c.KubernetesVersion, versions) {
-			pr.contents.excluded[key] = versions
+			f.excluded[key] = versions
 			return true
 		}
 	}
@@ -220,10 +217,10 @@ func (pr *Problem) excludes(p lockfile.Pin) bool {
 }
 
 // providedAPIs returns the APIs that the content of a pin provides.
-func (pr *Problem) providedAPIs(ctx context.Context, c *Contents, p lockfile.Pin) ([]catalog.GVK, error) {
+func (f *contentFacts) providedAPIs(ctx context.Context, c *Contents, p lockfile.Pin) ([]catalog.GVK, error) {
 	t := cmp.Or(p.Template, &lockfile.Template{})
 	key := fmt.Sprintf("%q", []string{p.Key(), string(p.BundleDigest()), t.Release, t.KubernetesVersion, strings.Join(t.APIVersions, " "), string(t.Values)})
-	if apis, known := pr.contents.provided[key]; known {
+	if apis, known := f.provided[key]; known {
 		return apis, nil
 	}
 	fsys, err := c.Open(ctx, p)
@@ -232,9 +229,9 @@ func (pr *Problem) providedAPIs(ctx context.Context, c *Contents, p lockfile.Pin
 	}
 	b, err := bundle.Load(fsys)
 	if err == nil {
-		pr.contents.provided[key] = b.Provides()
+		f.provided[key] = b.Provides()
 	}
-	return pr.contents.provided[key], err
+	return f.provided[key], err
 }
 
 func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {

@@ -72,11 +72,7 @@ func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool)
 //
 //house:path render
 func (p *Project) WriteTree(ctx context.Context, force bool) (*TreeReport, error) {
-	lock, err := p.lockToRender()
-	if err != nil {
-		return nil, err
-	}
-	r, err := p.prepareTree(ctx, lock, force)
+	r, err := p.PrepareTree(ctx, force)
 	if err == nil {
 		err = r.evaluateKnown(lockRules()...)
 	}
@@ -97,12 +93,14 @@ func (p *Project) lockToRender() (*lockfile.File, error) {
 
 // PrepareTree renders the lock without writing, and returns the errors that WriteTree would return.
 // Together with an error, it may return a report that has warnings.
-func (p *Project) PrepareTree(ctx context.Context) (*TreeReport, error) {
+//
+//house:path render
+func (p *Project) PrepareTree(ctx context.Context, force bool) (*TreeReport, error) {
 	lock, err := p.lockToRender()
 	if err != nil {
 		return nil, err
 	}
-	return p.prepareTree(ctx, lock, false)
+	return p.prepareTree(ctx, lock, force)
 }
 
 // prepareTree renders a lock for 'quayside render', and checks that the tree can be written.
@@ -118,7 +116,7 @@ func (p *Project) prepareTree(ctx context.Context, lock *lockfile.File, force bo
 		return r, err
 	}
 	r.compare(have)
-	if err := p.addForeign(r, have); err != nil {
+	if err := r.addForeign(&p.Opened, have); err != nil {
 		return r, err
 	}
 	if err := errors.Join(r.evaluateKnown(rules.Fresh, rules.Addresses, rules.Git), r.evaluate(rules.Findings.WhileWriting, rules.Repo, rules.Outputs, rules.Needs, rules.Patched)); err != nil {
@@ -182,7 +180,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	if r.compare(have); !all {
 		return r, r.evaluateKnown(append(lockRules(), rules.Fresh)...)
 	}
-	if err := p.addForeign(r, have); err != nil {
+	if err := r.addForeign(&p.Opened, have); err != nil {
 		return r, err
 	}
 	return r, r.evaluate(func(found rules.Findings) rules.Findings { return found }, rules.Addresses, rules.Git, rules.Repo, rules.Outputs, rules.Needs, rules.Patched)
@@ -366,8 +364,8 @@ func (r *TreeReport) compare(have *filetree.Tree) {
 }
 
 // addForeign adds the files on disk that quayside did not write, and their faults.
-func (p *Project) addForeign(r *TreeReport, have *filetree.Tree) error {
-	links, err := p.listLinks()
+func (r *TreeReport) addForeign(p *Opened, have *filetree.Tree) error {
+	links, err := p.listLinks(p.Settings.OutputDir())
 	if err != nil {
 		return err
 	}

@@ -222,15 +222,12 @@ func (p *Registries) chooseSigner(ctx context.Context, ref string, digest catalo
 // addSigners returns lock with the signers of its catalogs and bundles. It keeps the signers in before that
 // are still valid. In an unattended run, it also keeps the signers of unchanged pins that cannot be verified.
 // before may be nil.
-func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, unattended bool) (*lockfile.File, error) {
-	if before == nil {
-		before = &lockfile.File{}
-	}
+func addSigners(ctx context.Context, p *Registries, lock, before *lockfile.File, unattended bool) (*lockfile.File, error) {
 	var errs []error
 	pins := slices.Clone(lock.Pins)
 	signers := map[lockfile.Catalog]string{}
 	for i, pin := range pins {
-		old, _ := before.Pin(pin.Namespace, pin.Package)
+		old, _ := before.Operator(pin.Key())
 		c := pin.Catalog
 		c.Identity = old.Catalog.Identity
 		id, known := signers[c]
@@ -268,7 +265,7 @@ func (p *Project) addSigners(ctx context.Context, lock, before *lockfile.File, u
 
 // checkProvenance verifies the archive of a pinned chart from a web server, if spec.trust requires a signature: the
 // rule may be newer than the stored content of the pin. Other errors of reading the archive are ignored.
-func checkProvenance(ctx context.Context, p *Project, pin lockfile.Pin) error {
+func checkProvenance(ctx context.Context, p *Registries, pin lockfile.Pin) error {
 	_, isChart := source.Ref(pin.Catalog.Source).ChartLocation()
 	if !isChart || !source.Ref(pin.Catalog.Source).IsServed() || len(p.Settings.Trust) == 0 {
 		return nil
@@ -287,8 +284,8 @@ func checkProvenance(ctx context.Context, p *Project, pin lockfile.Pin) error {
 
 // checkSigners verifies the signatures of pinned images. It returns an error for each image whose
 // recorded signer differs.
-func (p *Project) checkSigners(ctx context.Context, lock *lockfile.File, unattended bool) error {
-	now, err := p.addSigners(ctx, lock, lock, unattended)
+func checkSigners(ctx context.Context, p *Registries, lock *lockfile.File, unattended bool) error {
+	now, err := addSigners(ctx, p, lock, lock, unattended)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/declare"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -52,12 +54,12 @@ func reportedHolds(holds []resolve.Hold) []resolve.Hold {
 func (pr *Problem) conflictHolds(conflicts []*explain.Conflict) []resolve.Hold {
 	var out []resolve.Hold
 	for _, c := range conflicts {
-		for _, operator := range pr.operatorsOf(c) {
+		for _, operator := range operatorsOf(pr.Declared, c) {
 			code := "no-solution"
 			switch {
 			case len(c.UnreadableCatalogs) > 0:
 				code = "broken-catalog"
-			case pr.isWithdrawn(operator):
+			case isWithdrawn(pr.Index, pr.Lock, operator):
 				code = "withdrawn"
 			}
 			out = append(out, resolve.Hold{Operator: operator, Code: code, Reason: strings.TrimPrefix(c.Reason(), "subscription "+operator+": ")})
@@ -67,9 +69,9 @@ func (pr *Problem) conflictHolds(conflicts []*explain.Conflict) []resolve.Hold {
 }
 
 // operatorsOf returns the operators whose declarations take part in a conflict.
-func (pr *Problem) operatorsOf(c *explain.Conflict) []string {
+func operatorsOf(declared *declare.Set, c *explain.Conflict) []string {
 	var out []string
-	for _, s := range pr.Declared.Subscriptions {
+	for _, s := range declared.Subscriptions {
 		if slices.Contains(c.Subscriptions, s.Key()) {
 			out = append(out, s.Namespace+"/"+s.Package)
 		}
@@ -79,9 +81,9 @@ func (pr *Problem) operatorsOf(c *explain.Conflict) []string {
 
 // isWithdrawn reports whether the catalog of a pinned operator no longer has the package or the
 // channel.
-func (pr *Problem) isWithdrawn(operator string) bool {
-	pin, pinned := pr.pin(operator)
-	cat, read := pr.Index.Catalog(pin.Catalog.ID)
+func isWithdrawn(x *catalog.Index, lock *lockfile.File, operator string) bool {
+	pin, pinned := lock.Operator(operator)
+	cat, read := x.Catalog(pin.Catalog.ID)
 	if !pinned || !read {
 		return false
 	}
@@ -92,21 +94,12 @@ func (pr *Problem) isWithdrawn(operator string) bool {
 	return !found
 }
 
-// pin returns the pin of an operator in the lock, if there is one.
-func (pr *Problem) pin(operator string) (lockfile.Pin, bool) {
-	if pr.Lock == nil {
-		return lockfile.Pin{}, false
-	}
-	ns, pkg, _ := strings.Cut(operator, "/")
-	return pr.Lock.Pin(ns, pkg)
-}
-
-// holdWarnings returns a warning for each operator that is held back.
-func (pr *Problem) holdWarnings(holds []resolve.Hold) []diag.Warning {
+// holdWarnings returns a warning for each operator that is held back. lock may be nil.
+func holdWarnings(lock *lockfile.File, holds []resolve.Hold) []diag.Warning {
 	var out []diag.Warning
 	for _, h := range holds {
 		text := h.Operator + " is not pinned: "
-		if pin, ok := pr.pin(h.Operator); ok {
+		if pin, ok := lock.Operator(h.Operator); ok {
 			text = h.Operator + " is held back at " + pin.Version + ": "
 		}
 		out = append(out, diag.Warning{Code: h.Code, Subject: h.Operator, Msg: text + h.Reason})
@@ -128,7 +121,7 @@ func (pr *Problem) namedError(conflicts []*explain.Conflict, holds []resolve.Hol
 	var named explain.Conflicts
 	explained := map[string]bool{}
 	for _, c := range conflicts {
-		if of := pr.operatorsOf(c); slices.ContainsFunc(of, pr.IsNamed) {
+		if of := operatorsOf(pr.Declared, c); slices.ContainsFunc(of, pr.IsNamed) {
 			named = append(named, c)
 			for _, operator := range of {
 				explained[operator] = true
@@ -179,7 +172,7 @@ func findUnreadable(ctx context.Context, pr *Problem, res *resolve.Result) ([]re
 	defer c.Close()
 	var holds []resolve.Hold
 	for _, pin := range res.Lock.Pins {
-		old, pinned := pr.pin(pin.Key())
+		old, pinned := pr.Lock.Operator(pin.Key())
 		if pinned && old.Bundle == pin.Bundle || pin.Image != "" && !pr.Unattended || resolve.IsHeld(holds, pin.Key()) {
 			continue
 		}
@@ -208,12 +201,12 @@ func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin l
 	hold := func(operator string) {
 		holds = append(holds, resolve.Hold{Operator: operator, Code: "not-fetched", Reason: fmt.Sprintf("bundle %s %s: %v", pin.Bundle, what, cause)})
 	}
-	if _, pinned := pr.pin(pin.Key()); pinned {
+	if _, pinned := pr.Lock.Operator(pin.Key()); pinned {
 		hold(pin.Key())
 		return holds, nil
 	}
 	for _, p := range next.Pins {
-		old, pinned := pr.pin(p.Key())
+		old, pinned := pr.Lock.Operator(p.Key())
 		if pinned && old.Bundle == p.Bundle || p.Key() != pin.Key() && !next.Needed(p.Key())[pin.Key()] {
 			continue
 		}
@@ -234,7 +227,7 @@ func addUnreadable(pr *Problem, holds []resolve.Hold, next *lockfile.File, pin l
 
 // Unreadable returns, by namespace/package, the error for each pin of lock whose bundle cannot be
 // opened.
-func (p *Project) Unreadable(ctx context.Context, lock *lockfile.File) (map[string]error, error) {
+func (p *Registries) Unreadable(ctx context.Context, lock *lockfile.File) (map[string]error, error) {
 	c, err := p.Contents()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,7 +62,7 @@ type unread struct {
 // checkUnread returns the effects of set.Unread on the resolution of lock. err is the error of reading set. If
 // partial is false, an unread file or object is an error. Operators in unpin do not keep their pins.
 func (p *Project) checkUnread(ctx context.Context, set *declare.Set, err error, lock *lockfile.File, unpin []resolve.Target, partial bool) (unread, error) {
-	out := unread{pins: p.unreadPins(ctx, set, lock, unpin), missing: missingOperators(set, lock)}
+	out := unread{pins: unreadPins(ctx, p, set, lock, unpin), missing: missingOperators(set, lock)}
 	declared := slices.DeleteFunc(slices.Clone(set.Unread), func(u declare.Unread) bool { return u.Tolerated && !u.Declares() })
 	out.nothing = len(set.Subscriptions) == 0 && len(declared) > 0 && (hasNoPins(lock) || len(out.pins) > 0)
 	var faults diag.List
@@ -100,8 +101,9 @@ func (p *Project) CheckRead(ctx context.Context) error {
 	return nil
 }
 
-// unreadPins returns the pins whose declaration or OperatorGroup may be in an element of set.Unread.
-func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
+// unreadPins returns the pins whose declaration or OperatorGroup may be in an element of set.Unread. What could not
+// be read in the commit that last changed a pin cannot contain its declaration, because that was read then.
+func unreadPins(ctx context.Context, p *Project, set *declare.Set, lock *lockfile.File, unpin []resolve.Target) []unreadPin {
 	if lock == nil || len(set.Unread) == 0 {
 		return nil
 	}
@@ -117,8 +119,8 @@ func (p *Project) unreadPins(ctx context.Context, set *declare.Set, lock *lockfi
 			if may == nil {
 				continue
 			}
-			before := p.unreadAtPin(ctx, pin)
-			i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return may(u) && !slices.ContainsFunc(before, u.Equal) })
+			before := cmp.Or(declaredAtPin(ctx, p, pin), &declare.Set{})
+			i := slices.IndexFunc(set.Unread, func(u declare.Unread) bool { return may(u) && !slices.ContainsFunc(before.Unread, u.Equal) })
 			if i >= 0 {
 				out = append(out, unreadPin{pin, set.Unread[i]})
 				break
@@ -151,16 +153,6 @@ func mayBeIn(set *declare.Set, lock *lockfile.File, pin lockfile.Pin, by string)
 		return nil
 	}
 	return condition
-}
-
-// unreadAtPin returns the files and objects that could not be read in the commit that last changed the pin. They cannot
-// contain the declaration of the pin, because that was read then. It returns nil for an unknown commit.
-func (p *Project) unreadAtPin(ctx context.Context, pin lockfile.Pin) []declare.Unread {
-	set := declaredAtPin(ctx, p, pin)
-	if set == nil {
-		return nil
-	}
-	return set.Unread
 }
 
 // declaredAtPin returns the declarations in the commit that last changed the pin, or nil for an unknown

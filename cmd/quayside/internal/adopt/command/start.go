@@ -221,7 +221,7 @@ func (o *adoptStartOptions) prepare(ctx context.Context, p *workspace.Project, s
 		}
 	}
 	if len(out.plan.Operators) > 0 {
-		out.tree, err = out.project.PrepareTree(ctx)
+		out.tree, err = out.project.PrepareTree(ctx, false)
 		if out.tree != nil {
 			out.project.Log.Warn(out.tree.Warnings)
 		}
