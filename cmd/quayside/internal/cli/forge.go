@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/cmd/quayside/internal/compare"
+	"github.com/quayside/quayside/cmd/quayside/internal/workspace"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/forge"
-	"github.com/quayside/quayside/internal/gitrepo"
 )
 
 // addForge adds the flag --forge to cmd.
@@ -24,12 +24,8 @@ func (o *diffOptions) postComment(ctx context.Context, c *compare.Comparison, r 
 	if err != nil {
 		return err
 	}
-	client, err := forge.Open(o.forge, remote, o.getenv)
-	if err != nil {
-		return err
-	}
 	marker, text := diff.Comment(r, c.InRepo(""))
-	return o.sendComment(ctx, client, o.comment, marker, text, !r.Empty())
+	return o.sendComment(ctx, o.forge, remote, o.comment, marker, text, !r.Empty())
 }
 
 // postFailure replaces the report in a pull request's comment by the errors of verify.
@@ -38,11 +34,7 @@ func (o *verifyOptions) postFailure(ctx context.Context, failed error) error {
 	if err != nil {
 		return err
 	}
-	repo, err := gitrepo.Open(dir)
-	if err != nil {
-		return err
-	}
-	name, err := repo.Path(dir)
+	repo, name, err := workspace.Dir(dir).OpenRepo()
 	if err != nil {
 		return err
 	}
@@ -50,16 +42,17 @@ func (o *verifyOptions) postFailure(ctx context.Context, failed error) error {
 	if err != nil {
 		return err
 	}
-	client, err := forge.Open(o.forge, remote, o.getenv)
+	marker, text := diff.FailureComment(failed.Error(), name)
+	return o.sendComment(ctx, o.forge, remote, o.comment, marker, text, true)
+}
+
+// sendComment creates or updates a comment in the forge of a remote, and logs the outcome. kind is the kind of the
+// forge; if it is empty, it is derived from the remote.
+func (a *app) sendComment(ctx context.Context, kind, remote string, number int64, marker, text string, create bool) error {
+	client, err := forge.Open(kind, remote, a.getenv)
 	if err != nil {
 		return err
 	}
-	marker, text := diff.FailureComment(failed.Error(), name)
-	return o.sendComment(ctx, client, o.comment, marker, text, true)
-}
-
-// sendComment creates or updates a comment, and logs the outcome.
-func (a *app) sendComment(ctx context.Context, client *forge.Client, number int64, marker, text string, create bool) error {
 	result, err := client.Comment(ctx, number, marker, text, create)
 	if err != nil {
 		return err

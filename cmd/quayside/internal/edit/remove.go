@@ -77,10 +77,8 @@ func (e *Edit) checkRemoval(removed []declare.Subscription) error {
 				faults.Add(diag.Pos{}, checkClusters(o.Project, filetree.Relative(e.own(), o.dir), s))
 			}
 		}
-		if e.Resolution.Lock != nil {
-			if _, stays := e.Resolution.Lock.Pin(s.Namespace, s.Package); stays {
-				continue // another operator requires it
-			}
+		if _, stays := e.Resolution.Lock.Operator(key); stays {
+			continue // another operator requires it
 		}
 		faults.Add(diag.Pos{}, checkClusters(e.project, ".", s))
 		for _, o := range e.shared {
@@ -195,7 +193,7 @@ func (r *remover) removeGroups(namespace string) {
 		return
 	}
 	for _, g := range r.set.OperatorGroupsIn(namespace) {
-		if r.noEditReason(g.Pos.File) == "" {
+		if !r.project.IsKustomized(g.Pos.File) {
 			r.cuts[g.Pos.File] = append(r.cuts[g.Pos.File], cut{line: g.Pos.Line})
 			r.set.OperatorGroups = slices.DeleteFunc(slices.Clone(r.set.OperatorGroups), func(o declare.OperatorGroup) bool { return o.Pos == g.Pos })
 		}
@@ -207,22 +205,14 @@ func (r *remover) removeGroups(namespace string) {
 	}
 }
 
-// noEditReason returns the reason why quayside cannot edit a file, or "".
-func (r *remover) noEditReason(file string) string {
-	if r.project.IsKustomized(file) {
-		return "which a kustomization builds"
-	}
-	return ""
-}
-
 // rewrite removes the documents from the text of the files. It returns an error if this would
 // remove other declarations, too.
 func (r *remover) rewrite() error {
 	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
 		cuts := r.cuts[file]
 		for _, c := range cuts {
-			if why := r.noEditReason(file); c.subscription.Name != "" && why != "" {
-				return newByHandError(c.subscription, why)
+			if c.subscription.Name != "" && r.project.IsKustomized(file) {
+				return newByHandError(c.subscription, "which a kustomization builds")
 			}
 			if slices.ContainsFunc(r.set.Subscriptions, func(o declare.Subscription) bool { return o.Pos == c.subscription.Pos }) {
 				return newByHandError(c.subscription, "in an object that declares other operators")

@@ -25,11 +25,8 @@ type neighbor struct {
 // has reports whether the lock of the workspace has the operator of a declaration.
 func (n neighbor) has(s declare.Subscription) bool {
 	lock, err := n.LockIfAny()
-	if err != nil || lock == nil {
-		return false
-	}
-	_, ok := lock.Pin(s.Namespace, s.Package)
-	return ok
+	_, has := lock.Operator(s.Namespace + "/" + s.Package)
+	return err == nil && has
 }
 
 // resolveShared resolves the other workspaces that read the edited declarations, and adds notes with the

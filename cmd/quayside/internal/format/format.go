@@ -23,13 +23,14 @@ type Format struct {
 
 	// image returns the content of a pin from an image; nil: content of this format is never in an image.
 	image func(ctx context.Context, im *image.Image) (fs.FS, error)
-	// asks filters APIs ("group/version" or "group/version/Kind"). It returns the APIs that may change the
-	// bundle of a pin, in the given order.
-	asks func(files fs.FS, apis []string) ([]string, error)
+	// Asks filters the APIs in a cluster ("group/version" or "group/version/Kind"). It returns the APIs that may
+	// change the bundle of a pin, in the given order.
+	Asks func(files fs.FS, apis []string) ([]string, error)
 	// metadata returns the metadata in the content; nil: the content has none.
 	metadata func(files fs.FS) (Metadata, error)
-	// expand returns the bundle of a pin. files is the content as published.
-	expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
+	// Expand returns the bundle of in.Pin. files is the content as published. The same input results in the same
+	// bundle on every machine.
+	Expand func(ctx context.Context, files fs.FS, in Input) (bundle.Release, error)
 }
 
 // Metadata describes a bundle according to its own content.
@@ -47,8 +48,8 @@ type Input struct {
 // table returns all formats.
 func table() []Format {
 	return []Format{
-		{Name: charts.Helm, image: chartInImage, asks: askedInChart, metadata: metadataOfChart, expand: expandChart},
-		{Name: charts.Manifests, asks: askedByManifests, expand: expandManifests},
+		{Name: charts.Helm, image: chartInImage, Asks: askedInChart, metadata: metadataOfChart, Expand: expandChart},
+		{Name: charts.Manifests, Asks: askedByManifests, Expand: expandManifests},
 	}
 }
 
@@ -70,19 +71,10 @@ func (f Format) Image(ctx context.Context, im *image.Image) (fs.FS, error) {
 	return f.image(ctx, im)
 }
 
-// Asks filters the APIs in a cluster ("group/version" or "group/version/Kind"). It returns the APIs that may
-// change the bundle, in the given order.
-func (f Format) Asks(files fs.FS, apis []string) ([]string, error) { return f.asks(files, apis) }
-
 // Metadata returns the metadata that the content has.
 func (f Format) Metadata(files fs.FS) (Metadata, error) {
 	if f.metadata == nil {
 		return Metadata{}, nil
 	}
 	return f.metadata(files)
-}
-
-// Expand returns the bundle of in.Pin. The same input results in the same bundle on every machine.
-func (f Format) Expand(ctx context.Context, files fs.FS, in Input) (bundle.Release, error) {
-	return f.expand(ctx, files, in)
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -196,13 +197,13 @@ type ArtifactContents struct {
 func (o *Provenance) CompareArtifact(c ArtifactContents) []string {
 	var out []string
 	if c.Revision != o.Revision {
-		out = append(out, fmt.Sprintf("the provenance has %s, but the artifact has %s", o.Revision, orNone(c.Revision)))
+		out = append(out, fmt.Sprintf("the provenance has %s, but the artifact has %s", o.Revision, cmp.Or(c.Revision, "nothing")))
 	}
 	switch {
 	case len(o.Clusters) == 0 && !c.Whole:
-		out = append(out, "the provenance is for a whole environment, but the artifact is for "+orNone(strings.Join(c.Clusters, ", ")))
+		out = append(out, "the provenance is for a whole environment, but the artifact is for "+cmp.Or(strings.Join(c.Clusters, ", "), "nothing"))
 	case len(o.Clusters) > 0 && (c.Whole || !slices.Equal(o.Clusters, c.Clusters)):
-		out = append(out, fmt.Sprintf("the provenance is for clusters %s, but the artifact is for %s", strings.Join(o.Clusters, ", "), orNone(strings.Join(c.Clusters, ", "))))
+		out = append(out, fmt.Sprintf("the provenance is for clusters %s, but the artifact is for %s", strings.Join(o.Clusters, ", "), cmp.Or(strings.Join(c.Clusters, ", "), "nothing")))
 	}
 	inProvenance := map[string]bool{}
 	for _, in := range o.Operators {
@@ -262,16 +263,9 @@ func (i ProvenanceInput) String() string {
 	if i.Version != "" {
 		out += " " + i.Version
 	}
-	out += " (" + orNone(i.Digest)
+	out += " (" + cmp.Or(i.Digest, "nothing")
 	if i.URI != "" {
 		out += " of " + i.URI
 	}
 	return out + ")"
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "nothing"
-	}
-	return text
 }

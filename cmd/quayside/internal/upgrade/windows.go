@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func ResolveInWindows(ctx context.Context, p *workspace.Project, pr *workspace.P
 		var refused []string
 		for _, f := range found {
 			if pr.IsNamed(f.Subject) {
-				refused = append(refused, windowRefusal(f))
+				refused = append(refused, fmt.Sprintf("%s: %s [%s]\n  hint: wait, or add --outside-window REASON, which is recorded in the lock", f.Pos, f.Msg, f.Code))
 			} else if !resolve.IsHeld(pr.Options.Held, f.Subject) {
 				holds = append(holds, resolve.Hold{Operator: f.Subject, Reason: strings.TrimPrefix(f.Msg, f.Subject+" "), At: f.Pos})
 			}
@@ -56,9 +57,4 @@ func closedWindows(ctx context.Context, p *workspace.Project, before, after *loc
 		_, pinned := after.Operator(f.Subject)
 		return f.Waived || !pinned
 	}), err
-}
-
-// windowRefusal returns the error message about an operator that the user named but that must not change now.
-func windowRefusal(f rules.Finding) string {
-	return f.Pos.String() + ": " + f.Msg + " [" + f.Code + "]\n  hint: wait, or add --outside-window REASON, which is recorded in the lock"
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/inventory"
 	"github.com/quayside/quayside/lockfile"
@@ -27,12 +26,8 @@ func (p *Registries) BundleContent(ctx context.Context, b *catalog.Bundle) (*inv
 	if pin, err = c.AddDigest(ctx, resolve.WithEntry(pin, b), nil); err != nil {
 		return nil, err
 	}
-	fsys, err := c.Open(ctx, pin)
-	if err != nil {
-		return nil, err
-	}
 	out := &inventory.BundleContent{}
-	if out.Bundle, err = bundle.Load(fsys); err != nil {
+	if out.Bundle, err = c.Bundle(ctx, pin); err != nil {
 		return nil, err
 	}
 	out.Pin = withWidestMode(pin, out.Bundle.CSV.Modes)

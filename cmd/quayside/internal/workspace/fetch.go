@@ -63,6 +63,15 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	return r.In(files), err
 }
 
+// Bundle returns the parsed bundle of a pin.
+func (c *Contents) Bundle(ctx context.Context, p lockfile.Pin) (*bundle.Bundle, error) {
+	fsys, err := c.Open(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Load(fsys)
+}
+
 // templates returns the pool of processes that execute chart templates.
 func (c *Contents) templates() (*helm.Pool, error) {
 	if c.charts == nil {

@@ -229,11 +229,7 @@ func (p *Project) CSVs(ctx context.Context, lock *lockfile.File, operators []str
 	defer c.Close()
 	out := map[string]*bundle.CSV{}
 	for _, pin := range part.Pins {
-		fsys, err := c.Open(ctx, pin)
-		if err != nil {
-			continue
-		}
-		if b, err := bundle.Load(fsys); err == nil {
+		if b, err := c.Bundle(ctx, pin); err == nil {
 			out[pin.Key()] = b.CSV
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/api/v1alpha1"
-	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/health"
 	"github.com/quayside/quayside/internal/k8s"
@@ -101,11 +100,7 @@ func readCRDs(ctx context.Context, c *Contents, pin lockfile.Pin, before *lockfi
 	if err != nil {
 		return nil, err
 	}
-	fsys, err := c.Open(ctx, pin)
-	if err != nil {
-		return nil, err
-	}
-	b, err := bundle.Load(fsys)
+	b, err := c.Bundle(ctx, pin)
 	if err != nil {
 		return nil, err
 	}

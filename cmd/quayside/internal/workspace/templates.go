@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/cmd/quayside/internal/format"
 	"github.com/quayside/quayside/internal/diag"
@@ -223,15 +222,12 @@ func (f *contentFacts) providedAPIs(ctx context.Context, c *Contents, p lockfile
 	if apis, known := f.provided[key]; known {
 		return apis, nil
 	}
-	fsys, err := c.Open(ctx, p)
+	b, err := c.Bundle(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	b, err := bundle.Load(fsys)
-	if err == nil {
-		f.provided[key] = b.Provides()
-	}
-	return f.provided[key], err
+	f.provided[key] = b.Provides()
+	return f.provided[key], nil
 }
 
 func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {
