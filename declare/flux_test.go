@@ -266,6 +266,14 @@ func TestHelmReleases(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 
+	// A ConfigMap of a path that overrides replaces the one of an earlier path.
+	one := "-- d/r.yaml --\n" + fmt.Sprintf(release, "app", "") + "  valuesFrom: [{kind: ConfigMap, name: lamp}]" + "\n-- d/s.yaml --" + fluxSources + "-- e/kustomization.yaml --\nresources: [m.yaml]\n-- e/m.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: lamp, namespace: a}, data: {values.yaml: 'b: 1'}}\n"
+	one = strings.Replace(one, "}}}}\n  valuesFrom: [{kind: ConfigMap, name: lamp}]", "}}}, valuesFrom: [{kind: ConfigMap, name: lamp}]}", 1)
+	set, err = declare.LoadFS(files(one), declare.LoadOptions{Paths: paths("d/r.yaml", "d/s.yaml", "e")})
+	if err != nil || string(set.Subscriptions[0].ChartValues) != `{"b":1}` {
+		t.Errorf("got %v, %v, want the values of the last path", set, err)
+	}
+
 	// HelmRepositories with the same name in two namespaces are two sources.
 	two := "-- d/r.yaml --\n" + fmt.Sprintf(release, "app", "") + "---\n" + strings.Replace(fmt.Sprintf(release, "else", ""), "namespace: flux-system}", "namespace: b}", 1) + "-- d/s.yaml --" + fluxSources
 	set, err = declare.LoadFS(files(two), declare.LoadOptions{Paths: paths("d/r.yaml", "d/s.yaml")})

@@ -203,6 +203,7 @@ func (l *loader) applyOverrides() []*Set {
 			return overridden && (p.entry < last || p.built != nil && p.built != builders[d.key()][0].built)
 		}))
 	}
+	overrideConfigMaps(l.parts, out, l.overrides)
 	dropped := l.ambiguous(builders)
 	l.dropOverridden(out, dropped)
 	l.dropRepeated(out, dropped)
@@ -210,6 +211,22 @@ func (l *loader) applyOverrides() []*Set {
 		out[i] = out[i].without(func(d identity) bool { return dropped[d.key()] })
 	}
 	return out
+}
+
+// overrideConfigMaps drops from sets, the sets of parts, each ConfigMap that a later path overrides. overrides reports
+// whether a part overrides earlier paths.
+func overrideConfigMaps(parts []part, sets []*Set, overrides func(part) bool) {
+	winner := map[string]int{} // ID → index of the last path that has the ConfigMap and overrides earlier paths
+	for _, p := range parts {
+		for _, m := range p.set.ConfigMaps {
+			if overrides(p) {
+				winner[m.ID] = p.entry
+			}
+		}
+	}
+	for i, p := range parts {
+		sets[i].ConfigMaps = slices.DeleteFunc(slices.Clone(sets[i].ConfigMaps), func(m ConfigMap) bool { return p.entry < winner[m.ID] })
+	}
 }
 
 // dropOverridden drops each declaration for which a later path with Overrides has an unread part that may

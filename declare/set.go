@@ -139,6 +139,9 @@ func (s *Set) mapPositions(mapPos func(diag.Pos) diag.Pos) {
 	for i := range s.ChartSources {
 		s.ChartSources[i].Pos = mapPos(s.ChartSources[i].Pos)
 	}
+	for i := range s.ConfigMaps {
+		s.ConfigMaps[i].Pos = mapPos(s.ConfigMaps[i].Pos)
+	}
 	for i := range s.CSVs {
 		s.CSVs[i].Pos = mapPos(s.CSVs[i].Pos)
 	}
