@@ -217,7 +217,7 @@ func (c checker) readApplication(o application) installed {
 	}
 	c.Name(at+".chart", s.Package)
 	c.Require(at+".repoURL", src.RepoURL)
-	if diag.HasLogin(src.RepoURL) {
+	if diag.HasLogin(location) {
 		c.Addf(at+".repoURL", "must not have a user name or a password: log in to the host, as for images")
 	}
 	c.Require(at+".targetRevision", s.Range)

@@ -327,7 +327,7 @@ func (v validator) checkOutputRepository() {
 		}
 		return
 	}
-	if u, err := url.Parse(o.Repository); err == nil && u.User != nil && (u.Scheme != "ssh" || u.User.String() != u.User.Username()) {
+	if hasCredentials(o.Repository) {
 		v.Addf("spec.output.repository", "must not contain credentials: use GIT_TOKEN")
 	}
 	if strings.HasPrefix(o.Repository, "-") {
@@ -336,6 +336,12 @@ func (v validator) checkOutputRepository() {
 	if _, isSet := v.w.Fields["spec.output.path"]; !isSet {
 		v.Addf("spec.output", "path is missing: the directory of the tree in the other repository")
 	}
+}
+
+// hasCredentials reports whether the URL of a repository contains credentials. The user name of an SSH URL is none.
+func hasCredentials(repository string) bool {
+	u, err := url.Parse(repository)
+	return err == nil && u.User != nil && (u.Scheme != "ssh" || u.User.String() != u.User.Username())
 }
 
 // checkOutput adds a fault if the output directory overlaps with .git, with the vendored images or
@@ -477,6 +483,9 @@ func (v validator) checkGitOps() {
 		return
 	}
 	v.Label("spec.gitops.namespace", g.Namespace)
+	if hasCredentials(g.RepoURL) && g.RepoURL != v.w.Output.Repository {
+		v.Addf("spec.gitops.repoURL", "must not contain credentials: give them to the GitOps tool in a Secret")
+	}
 	v.checkInside("spec.gitops.path", path.Clean(g.Path))
 	v.Enum("spec.gitops.granularity", g.Granularity, profile.PerOperator, profile.PerCluster)
 	v.Enum("spec.gitops.removedClusters", g.RemovedClusters, profile.Keep, profile.Delete)

@@ -319,3 +319,24 @@ func TestDays(t *testing.T) {
 		t.Errorf("want %d invalid days, got %v", wrong, err)
 	}
 }
+
+// TestURLsWithCredentials checks that credentials in URLs are errors with positions, which do not contain them.
+func TestURLsWithCredentials(t *testing.T) {
+	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  "
+	for text, want := range map[string]string{
+		`catalogs: [{name: c, source: "https://user:token@host/c"}]`:                                                       "quayside.yaml:4:32: spec.catalogs[0].source: \"https://***@host/c\" must not have a user name or a password",
+		`catalogs: [{name: c, helm: "https://token@host/c"}]`:                                                              "quayside.yaml:4:30: spec.catalogs[0].source: \"helm:https://***@host/c\" must not have",
+		`catalogs: [{name: c, helm: "oci://user:token@host/c"}]`:                                                           "quayside.yaml:4:30: spec.catalogs[0].source: \"helm:oci://***@host/c\" must not have",
+		`catalogs: [{name: c, manifests: {git: "https://user:token@host/c"}}]`:                                             "quayside.yaml:4:35: spec.catalogs[0].source: \"manifests:git+https://***@host/c#package=c&path=.&tags=v%2A\" must not have",
+		`catalogs: [{name: c, manifests: {package: c, url: "https://user:token@host/{version}.yaml", versions: [1.0.0]}}]`: "quayside.yaml:4:35: spec.catalogs[0].source: \"manifests:https://***@host/{version}.yaml#package=c&versions=1.0.0\" must not have",
+		`gitops: {repoURL: "https://user:token@host/c"}`:                                                                   "quayside.yaml:4:21: spec.gitops.repoURL: must not contain credentials",
+	} {
+		_, err := settings.Parse("quayside.yaml", []byte(head+text))
+		if got := fmt.Sprint(err); !strings.HasPrefix(got, want) || strings.Contains(got, "token") {
+			t.Errorf("%s:\ngot %s\nwant %s", text, got, want)
+		}
+	}
+	if _, err := settings.Parse("quayside.yaml", []byte(head+`gitops: {repoURL: "ssh://git@host/c"}`)); err != nil {
+		t.Errorf("the user name of SSH: %v", err)
+	}
+}
