@@ -133,7 +133,7 @@ type needCheck struct {
 }
 
 // reportedNeed is a pattern for messages about an unmet need. Its groups are the need and the code.
-var reportedNeed = regexp.MustCompile(`needs (?:API )?([^,]*?)(?: \([^)]*\))?, .* \[(missing-[a-z]+)\]`)
+var reportedNeed = regexp.MustCompile(`needs (?:API )?([^,]*?)(?: for [^,]*)?(?: \([^)]*\))?, .* \[(missing-[a-z]+)\]`)
 
 // render renders the operator and collects its reported needs.
 func (c *needCheck) render(t *testing.T, q quayside) {
