@@ -341,7 +341,7 @@ spec:
 	}
 
 	put(t, dir, "quayside.yaml", strings.Replace(read(t, dir, "quayside.yaml"), "http://", "ssh://", 1))
-	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 2 || !strings.Contains(got.stderr, "must be an https:// URL") {
+	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 2 || !strings.Contains(got.stderr, "is not an https:// URL") {
 		t.Errorf("another protocol: exit code %d\n%s", got.code, got.stderr)
 	}
 }
