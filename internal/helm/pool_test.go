@@ -212,9 +212,11 @@ func TestDeterminism(t *testing.T) {
 			"{{ if not .Values.webhook.certManager.enabled }}{{ $ca := genCA \"x\" 10 }}kind: Secret\nmetadata: {name: s}\ndata: {tls.crt: {{ $ca.Cert | b64enc }}, tls.key: x}\n{{ end }}",
 			"Secret s: /data/tls.crt differs each time the chart is rendered\n  hint: set the value webhook.certManager.enabled",
 		},
-		"number of objects": {"", "{{ range until (randInt 1 3) }}\n---\nkind: A\nmetadata: {name: s}\n{{ end }}", "renders 1 objects, and 2 when it is rendered again"},
-		"unused":            {"", "{{ $x := randAlphaNum 5 }}kind: A\nmetadata: {name: s}\n", "beacon/templates/a.yaml A/s"},
-		"keys":              {"", "kind: A\nmetadata: {name: s}\nk: {{ dict \"a\" 1 \"b\" 2 \"c\" 3 | keys | join \",\" }}\nv: {{ dict \"a\" 1 \"b\" 2 \"c\" 3 | values | join \",\" }}\n", "beacon/templates/a.yaml A/s"},
+		"many keys":           {"", "kind: A\nmetadata: {name: s}\nkeys:\n{{ range until 200 }}- {{ genPrivateKey \"rsa\" | sha256sum }}\n{{ end }}", "A s: /keys/0 differs each time the chart is rendered"}, // RSA keys would need minutes
+		"signed certificates": {"", "{{ $ca := genCA \"x\" 10 }}kind: A\nmetadata: {name: s}\ncerts:\n{{ range until 200 }}- {{ (genSignedCert \"y\" nil (list \"y\") 10 $ca).Key | sha256sum }}\n- {{ (genSelfSignedCert \"y\" nil nil 10).Cert | sha256sum }}\n{{ end }}", "A s: /certs/0 differs each time the chart is rendered"},
+		"number of objects":   {"", "{{ range until (randInt 1 3) }}\n---\nkind: A\nmetadata: {name: s}\n{{ end }}", "renders 1 objects, and 2 when it is rendered again"},
+		"unused":              {"", "{{ $x := randAlphaNum 5 }}kind: A\nmetadata: {name: s}\n", "beacon/templates/a.yaml A/s"},
+		"keys":                {"", "kind: A\nmetadata: {name: s}\nk: {{ dict \"a\" 1 \"b\" 2 \"c\" 3 | keys | join \",\" }}\nv: {{ dict \"a\" 1 \"b\" 2 \"c\" 3 | values | join \",\" }}\n", "beacon/templates/a.yaml A/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := template(t, p, map[string]string{"templates/a.yaml": c.text, "values.yaml": c.values}, options())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/Masterminds/sprig/v3"
 	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
@@ -31,6 +33,7 @@ func (j *job) functions(again bool) template.FuncMap {
 	random := func(first, second string) func(int) string {
 		return func(n int) string { return strings.Repeat(choose(again, first, second), max(0, min(n, maxRepeat))) }
 	}
+	sprigs := sprig.TxtFuncMap()
 	return template.FuncMap{
 		"quaysideEnter": func(n int) string {
 			if n >= 0 && n < len(j.names) {
@@ -59,6 +62,11 @@ func (j *job) functions(again bool) template.FuncMap {
 			}
 			return string(sorted)
 		},
+		"genPrivateKey":     genPrivateKey,
+		"genCA":             withKey(sprigs["genCAWithKey"]),
+		"genSelfSignedCert": withKey(sprigs["genSelfSignedCertWithKey"]),
+		"genSignedCert":     withKey(sprigs["genSignedCertWithKey"]),
+
 		"keys":   sortedKeys,
 		"values": sortedValues,
 
@@ -69,6 +77,33 @@ func (j *job) functions(again bool) template.FuncMap {
 			return strings.Repeat(s, n), nil
 		},
 	}
+}
+
+// genPrivateKey is Sprig's function, but it generates an ECDSA key in place of an RSA or DSA key. The result is
+// random anyway, and an RSA key may need seconds.
+func genPrivateKey(kind string) string {
+	generate, _ := sprig.TxtFuncMap()["genPrivateKey"].(func(string) string)
+	if slices.Contains([]string{"", "rsa", "dsa"}, kind) {
+		kind = "ecdsa"
+	}
+	return generate(kind)
+}
+
+// withKey returns f, a function of Sprig that makes a certificate, without its last parameter, which is the
+// private key. It gets a new ECDSA key; see [genPrivateKey].
+func withKey(f any) any {
+	v := reflect.ValueOf(f)
+	t := v.Type()
+	var in, out []reflect.Type
+	for i := range t.NumIn() - 1 {
+		in = append(in, t.In(i))
+	}
+	for i := range t.NumOut() {
+		out = append(out, t.Out(i))
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, out, false), func(args []reflect.Value) []reflect.Value {
+		return v.Call(append(args, reflect.ValueOf(genPrivateKey("ecdsa"))))
+	}).Interface()
 }
 
 func choose[T any](again bool, first, second T) T {
