@@ -38,28 +38,24 @@ func CheckCRD(crd map[string]any) []Fault {
 	return validateDefinition(crd)
 }
 
-// repeatedRules returns a fault for each rule that a schema has twice: server-side apply identifies rules by their text.
+// repeatedRules returns a fault for each rule that a schema has twice: server-side apply identifies rules by their
+// text. It does not compare rules below items and additionalProperties, whose schemas have no type in its API.
 func repeatedRules(crd map[string]any) field.ErrorList {
 	var out field.ErrorList
 	var visit func(at *field.Path, v any)
 	visit = func(at *field.Path, v any) {
-		switch v := v.(type) {
-		case []any:
-			for i, e := range v {
-				visit(at.Index(i), e)
+		schema, _ := v.(map[string]any)
+		seen := map[string]bool{}
+		for i, r := range k8s.Items(schema, "x-kubernetes-validations") {
+			rule := k8s.Text(r, "rule")
+			if seen[rule] {
+				out = append(out, field.Duplicate(at.Child("x-kubernetes-validations").Index(i).Child("rule"), rule))
 			}
-		case map[string]any:
-			seen := map[string]bool{}
-			for i, r := range k8s.Items(v, "x-kubernetes-validations") {
-				rule := k8s.Text(r, "rule")
-				if seen[rule] {
-					out = append(out, field.Duplicate(at.Child("x-kubernetes-validations").Index(i).Child("rule"), rule))
-				}
-				seen[rule] = true
-			}
-			for name, e := range v {
-				visit(at.Child(name), e)
-			}
+			seen[rule] = true
+		}
+		properties, _ := k8s.At(schema, "properties").(map[string]any)
+		for name, p := range properties {
+			visit(at.Child("properties").Child(name), p)
 		}
 	}
 	for i, v := range k8s.Items(crd, "spec", "versions") {
