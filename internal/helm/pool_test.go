@@ -131,6 +131,10 @@ func TestTemplate(t *testing.T) {
 			files: map[string]string{"templates/a.yaml": "a: b: c"},
 			want:  []string{"beacon/templates/a.yaml: chart beacon 1.2.3: the template renders invalid YAML: yaml: mapping values are not allowed in this context"},
 		},
+		"a template in crds": {
+			files: map[string]string{"crds/a.yaml": "kind: A\nmetadata:\n  {{ with .Values.x }}\n  a: b\n"},
+			want:  []string{"beacon/crds/a.yaml: chart beacon 1.2.3: the file, in which Helm executes no template, has invalid YAML: yaml: line 3: did not find expected key"},
+		},
 		"schema": {
 			files: map[string]string{"values.yaml": "size: 1\n", "values.schema.json": `{"properties": {"size": {"type": "string"}}}`},
 			want:  []string{"beacon/values.schema.json: chart beacon 1.2.3: values do not match the schema: - at '/size': got number, want string"},

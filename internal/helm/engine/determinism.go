@@ -21,11 +21,11 @@ func (j *job) checkDeterminism(first, second map[string]string) error {
 		if first[name] == second[name] {
 			continue
 		}
-		a, err := parseDocuments(name, first[name], j.watch)
+		a, err := parseDocuments(name, first[name], ofTemplate, j.watch)
 		if err != nil {
 			return err
 		}
-		b, err := parseDocuments(name, second[name], j.watch)
+		b, err := parseDocuments(name, second[name], ofTemplate, j.watch)
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func (s *scalar) UnmarshalJSON(data []byte) error {
 func crdManifests(c *chart.Chart, w *watch) ([]manifest, error) {
 	var out []manifest
 	for _, crd := range c.CRDObjects() {
-		docs, err := parseDocuments(crd.Filename, string(crd.File.Data), w)
+		docs, err := parseDocuments(crd.Filename, string(crd.File.Data), ofCRDs, w)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func parseManifests(texts map[string]string, w *watch) (sorted []manifest, skipp
 		if strings.HasPrefix(path.Base(name), "_") {
 			continue
 		}
-		docs, err := parseDocuments(name, texts[name], w)
+		docs, err := parseDocuments(name, texts[name], ofTemplate, w)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -120,8 +120,14 @@ func parseManifests(texts map[string]string, w *watch) (sorted []manifest, skipp
 	return append(sorted, hooks...), skipped, nil
 }
 
-// parseDocuments returns the documents of a text that are not empty.
-func parseDocuments(source, text string, w *watch) ([]manifest, error) {
+// Beginnings of errors about the documents of a text.
+const (
+	ofTemplate = "the template renders"
+	ofCRDs     = "the file, in which Helm executes no template, has"
+)
+
+// parseDocuments returns the documents of a text that are not empty. Errors begin with has.
+func parseDocuments(source, text, has string, w *watch) ([]manifest, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -131,14 +137,14 @@ func parseDocuments(source, text string, w *watch) ([]manifest, error) {
 	for _, doc := range splitDocuments(text) {
 		data, err := yaml.YAMLToJSON([]byte(doc + "\n")) // as helm template prints it
 		if err != nil {
-			return nil, &wire.Error{Path: source, Msg: "the template renders invalid YAML: " + oneLine(err.Error())}
+			return nil, &wire.Error{Path: source, Msg: has + " invalid YAML: " + oneLine(err.Error())}
 		}
 		if string(data) == "null" {
 			continue
 		}
 		m := manifest{source: source, data: data}
 		if err := json.Unmarshal(data, &m.head); err != nil {
-			return nil, &wire.Error{Path: source, Msg: "the template renders no Kubernetes object: " + oneLine(err.Error())}
+			return nil, &wire.Error{Path: source, Msg: has + " no Kubernetes object: " + oneLine(err.Error())}
 		}
 		out = append(out, m)
 	}
