@@ -78,7 +78,7 @@ func ioImports() map[string][]string {
 		"cmd/quayside/internal/adopt/snapshot":    {"context"},
 		"cmd/quayside/internal/adopt/verify":      {"context", "time"},
 		"cmd/quayside/internal/build":             {"context"},
-		"cmd/quayside/internal/cli":               {"os", "os/exec", "os/signal", "syscall", "context", "time"},
+		"cmd/quayside/internal/cli":               {"os", "os/exec", "os/signal", "syscall", "context", "log", "time"},
 		"cmd/quayside/internal/clitest":           {"context", "net/http", "os", "os/exec"},
 		"cmd/quayside/internal/compare":           {"os", "context", "time"},
 		"cmd/quayside/internal/deliver":           {"context", "time"},

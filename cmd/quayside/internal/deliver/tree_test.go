@@ -33,7 +33,7 @@ spec:
   kubernetesVersion: "1.34"
   profile: flux
   clusters: [{name: one}, {name: two, operators: ["*/etcd"]}]
-  gitops: {repoURL: "https://user:secret@git.example.com/fleet", sourceRef: {name: fleet}, path: ops/rendered}
+  gitops: {repoURL: "https://git.example.com/fleet", sourceRef: {name: fleet}, path: ops/rendered}
 `
 
 // treeFixture is a repository with a workspace in ops. The overlay of the cluster two includes a component
