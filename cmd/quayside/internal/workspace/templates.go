@@ -239,8 +239,8 @@ func (f *templateFacts) addAPIs(p lockfile.Pin, apis []catalog.GVK) {
 
 // withKubeVersions returns x with the supported Kubernetes versions of the excluded bundles (see excludes). It
 // returns x itself if x already has these versions.
-func (c *contentFacts) withKubeVersions(x *catalog.Index) (*catalog.Index, error) {
-	for key, versions := range c.excluded {
+func (f *contentFacts) withKubeVersions(x *catalog.Index) (*catalog.Index, error) {
+	for key, versions := range f.excluded {
 		var err error
 		if x, err = x.WithKubeVersions(key.catalog, key.pkg, key.bundle, versions); err != nil {
 			return nil, err
